@@ -1,0 +1,12 @@
+//! odin-hub serves models over many Kubernetes clusters: people write Odin `InferenceService` objects in one
+//! management cluster (the hub), and odin-hub renders them, finds member clusters whose accelerators can hold them,
+//! applies the workloads there and reports back into the status on the hub.
+//!
+//! # The map
+//! Dependencies point downwards only. Everything above the line decides; it is synchronous and free of I/O, and takes
+//! time as an argument. Everything below carries out what was decided.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | — | — |
+
