@@ -8,5 +8,7 @@
 //!
 //! | module | job |
 //! | --- | --- |
+//! | [`api`] | the kinds, labels, conditions and reasons |
 //! | — | — |
 
+pub mod api;
