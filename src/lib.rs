@@ -9,6 +9,8 @@
 //! | module | job |
 //! | --- | --- |
 //! | [`api`] | the kinds, labels, conditions and reasons |
+//! | [`template`] | Go text/template; knows nothing of Kubernetes |
 //! | — | — |
 
 pub mod api;
+pub mod template;
