@@ -10,7 +10,9 @@
 //! | --- | --- |
 //! | [`api`] | the kinds, labels, conditions and reasons |
 //! | [`template`] | Go text/template; knows nothing of Kubernetes |
+//! | [`merge`] | strategic merge patch |
 //! | — | — |
 
 pub mod api;
+pub mod merge;
 pub mod template;
