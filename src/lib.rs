@@ -11,8 +11,10 @@
 //! | [`api`] | the kinds, labels, conditions and reasons |
 //! | [`template`] | Go text/template; knows nothing of Kubernetes |
 //! | [`merge`] | strategic merge patch |
+//! | [`capacity`] | nodes and pods → free room; fit of pods |
 //! | — | — |
 
 pub mod api;
+pub mod capacity;
 pub mod merge;
 pub mod template;
