@@ -11,10 +11,12 @@
 //! | [`api`] | the kinds, labels, conditions and reasons |
 //! | [`template`] | Go text/template; knows nothing of Kubernetes |
 //! | [`merge`] | strategic merge patch |
+//! | [`render`] | layers → merged, rendered and validated spec |
 //! | [`capacity`] | nodes and pods → free room; fit of pods |
 //! | — | — |
 
 pub mod api;
 pub mod capacity;
 pub mod merge;
+pub mod render;
 pub mod template;
