@@ -13,6 +13,7 @@
 //! | [`merge`] | strategic merge patch |
 //! | [`render`] | layers → merged, rendered and validated spec |
 //! | [`capacity`] | nodes and pods → free room; fit of pods |
+//! | [`workload`] | rendered service → objects for a member, request of one group |
 //! | — | — |
 
 pub mod api;
@@ -20,3 +21,4 @@ pub mod capacity;
 pub mod merge;
 pub mod render;
 pub mod template;
+pub mod workload;
