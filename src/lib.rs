@@ -14,11 +14,13 @@
 //! | [`render`] | layers → merged, rendered and validated spec |
 //! | [`capacity`] | nodes and pods → free room; fit of pods |
 //! | [`workload`] | rendered service → objects for a member, request of one group |
+//! | [`placement`] | room → plan, with a rejection for each member that was passed over |
 //! | — | — |
 
 pub mod api;
 pub mod capacity;
 pub mod merge;
+pub mod placement;
 pub mod render;
 pub mod template;
 pub mod workload;
