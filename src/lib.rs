@@ -15,6 +15,7 @@
 //! | [`capacity`] | nodes and pods → free room; fit of pods |
 //! | [`workload`] | rendered service → objects for a member, request of one group |
 //! | [`placement`] | room → plan, with a rejection for each member that was passed over |
+//! | [`status`] | observations → status; diagnosis |
 //! | — | — |
 
 pub mod api;
@@ -22,5 +23,6 @@ pub mod capacity;
 pub mod merge;
 pub mod placement;
 pub mod render;
+pub mod status;
 pub mod template;
 pub mod workload;
