@@ -17,9 +17,11 @@
 //! | [`placement`] | room → plan, with a rejection for each member that was passed over |
 //! | [`status`] | observations → status; diagnosis |
 //! | — | — |
+//! | [`member`] | kubeconfig, client, watches, apply and health of one member |
 
 pub mod api;
 pub mod capacity;
+pub mod member;
 pub mod merge;
 pub mod placement;
 pub mod render;
