@@ -18,13 +18,17 @@
 //! | [`status`] | observations → status; diagnosis |
 //! | — | — |
 //! | [`member`] | kubeconfig, client, watches, apply and health of one member |
+//! | [`hub`] | the controllers |
+//! | [`telemetry`] | logs, metrics, health endpoints |
 
 pub mod api;
 pub mod capacity;
+pub mod hub;
 pub mod member;
 pub mod merge;
 pub mod placement;
 pub mod render;
 pub mod status;
+pub mod telemetry;
 pub mod template;
 pub mod workload;
