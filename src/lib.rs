@@ -20,9 +20,11 @@
 //! | [`member`] | kubeconfig, client, watches, apply and health of one member |
 //! | [`hub`] | the controllers |
 //! | [`telemetry`] | logs, metrics, health endpoints |
+//! | [`cli`] | one file per subcommand |
 
 pub mod api;
 pub mod capacity;
+pub mod cli;
 pub mod hub;
 pub mod member;
 pub mod merge;
