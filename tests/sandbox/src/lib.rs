@@ -22,5 +22,6 @@
 //!
 //! Linux only for now: that children end with their parent rests on a signal that other systems lack.
 
+pub mod proxy;
 pub mod sim;
 
