@@ -22,6 +22,25 @@
 //!
 //! Linux only for now: that children end with their parent rests on a signal that other systems lack.
 
+pub mod apply;
+pub mod audit;
+pub mod certs;
+pub mod cluster;
+pub mod fleet;
+pub mod hub;
+pub mod kubeconfig;
+pub mod ports;
+pub mod process;
+pub mod programs;
+pub mod progress;
 pub mod proxy;
 pub mod sim;
+pub mod wait;
 
+pub use apply::{ApplyError, ApplyOptions};
+pub use audit::{AuditEntry, AuditLog};
+pub use cluster::{Cluster, Role};
+pub use fleet::{Fleet, FleetSpec, MemberSpec};
+pub use hub::{Hub, HubOptions};
+pub use process::Process;
+pub use wait::eventually;
