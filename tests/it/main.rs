@@ -1,0 +1,9 @@
+//! End to end: the hub on real control planes, with the rights of its chart's account in the hub and of the member
+//! account in members.
+#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test stops at the first thing that is not as it says")]
+
+mod deployments;
+mod members;
+mod refusals;
+mod world;
+mod writing;
