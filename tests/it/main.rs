@@ -2,8 +2,11 @@
 //! account in members.
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test stops at the first thing that is not as it says")]
 
+mod crds;
 mod deployments;
+mod join;
 mod members;
+mod program;
 mod refusals;
 mod world;
 mod writing;
