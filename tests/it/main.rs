@@ -4,9 +4,11 @@
 
 mod crds;
 mod deployments;
+mod faults;
 mod join;
 mod members;
 mod program;
 mod refusals;
+mod restarts;
 mod world;
 mod writing;
