@@ -8,6 +8,7 @@ mod faults;
 mod join;
 mod members;
 mod program;
+mod purity;
 mod refusals;
 mod restarts;
 mod world;
