@@ -4,6 +4,7 @@
 
 mod crds;
 mod deployments;
+mod docs;
 mod faults;
 mod join;
 mod members;
