@@ -105,7 +105,8 @@ fn template(n: i32) -> String {
     )
 }
 
-/// Deletes a service and waits until its name is free.
+/// Deletes a service and waits until its name is free. It looks much more often than other tests: what is tried is to
+/// make the service again before the hub has heard that the old one is gone.
 async fn delete(space: &Space, name: &str) -> Result<()> {
     space.services().delete(name, &DeleteParams::default()).await?;
     let start = Instant::now();
