@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 /// Field manager of everything that the hub applies.
 pub const FIELD_MANAGER: &str = "odin-hub";
-/// Finalizer of an `InferenceService` and of a `MemberCluster`: the hub removes what it made in members first.
+/// Finalizer of an `InferenceService`: the hub removes what it made in members first.
 pub const FINALIZER: &str = "federation.odin.moreh.io/finalizer";
 
 /// Label on every object and namespace that the hub made in a member: the hub's id. Never in pod templates.
@@ -21,15 +21,21 @@ pub const RENDERED_HASH: &str = "federation.odin.moreh.io/rendered-hash";
 pub const GENERATION: &str = "federation.odin.moreh.io/generation";
 /// Label on a namespace of a member, put there by its administrator: the hub with this id may write here.
 pub const ALLOW: &str = "federation.odin.moreh.io/allow";
+/// Label (`privileged`) on a namespace of the hub, put there by its administrator: the pod policy doesn't hold for its
+/// services.
+pub const POD_POLICY: &str = "federation.odin.moreh.io/pod-policy";
 /// Label (`"true"`) on a Secret in the hub's namespace: it holds a kubeconfig and registers a member.
 pub const MEMBER: &str = "federation.odin.moreh.io/member";
-/// Annotation (`"true"`) on such a Secret: `odin-hub join` wrote it, so the hub and join may renew its credential. A
-/// Secret without it belongs to someone else.
+/// Annotation (`"true"`) on such a Secret: `odin-hub join` wrote it, so that join may renew its credential, and unjoin
+/// delete it. A Secret without it belongs to someone else.
 pub const JOINED: &str = "federation.odin.moreh.io/joined";
+
+/// What the labels of a namespace begin with that tell an API server which pods it takes there.
+pub const POD_SECURITY_PREFIX: &str = "pod-security.kubernetes.io/";
 
 /// Label on the pods behind the service: its name. It is also the selector of a Deployment.
 pub const INFERENCE_SERVICE: &str = "mif.moreh.io/inferenceservice";
-/// Label on workload and pods: the gateway that serves them, copied from the service.
+/// Label on pods: the gateway that serves them, copied from the service.
 pub const AI_GATEWAY: &str = "mif.moreh.io/aigateway";
 /// Label on workload and all pods: name of the service, always.
 pub const APP_INSTANCE: &str = "app.kubernetes.io/instance";
@@ -40,6 +46,14 @@ pub const APP_NAME: &str = "app.kubernetes.io/name";
 pub const ACCELERATOR_VENDOR: &str = "moai.moreh.io/accelerator.vendor";
 /// Label on a node: model of its accelerators.
 pub const ACCELERATOR_MODEL: &str = "moai.moreh.io/accelerator.model";
+
+/// Whether only controllers may set a label or annotation: it names a pod's service, revision or place in a group, or
+/// belongs to the hub.
+pub fn is_reserved(key: &str) -> bool {
+    const KEYS: [&str; 4] = [INFERENCE_SERVICE, APP_INSTANCE, "pod-template-hash", "controller-revision-hash"];
+    const DOMAINS: [&str; 2] = ["leaderworkerset.sigs.k8s.io/", "federation.odin.moreh.io/"];
+    KEYS.contains(&key) || DOMAINS.iter().any(|domain| key.starts_with(domain))
+}
 
 /// A name as a label value: itself while it fits, else its first 52 bytes, `-`, and 10 hex digits of its SHA-256.
 /// Names of Kubernetes objects are ASCII and start with a letter or digit, so both forms are valid values.
@@ -70,13 +84,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_names_are_cut_to_a_label_value_and_stay_apart() {
+    fn f54_long_names_are_cut_to_a_label_value_and_stay_apart() {
         let long = "a".repeat(63);
         assert_eq!(label_value(&long), long);
         let (one, two) = (format!("{}-one", "a".repeat(60)), format!("{}-two", "a".repeat(60)));
         assert_eq!(label_value(&one).len(), 63);
         assert!(label_value(&one).starts_with(&format!("{}-", "a".repeat(52))));
         assert_ne!(label_value(&one), label_value(&two));
-        assert_eq!(label_value(&one), label_value(&one));
+        // The digits are what sha256sum says: objects in members are found by them after an upgrade of the hub too.
+        assert_eq!(label_value(&"a".repeat(64)), format!("{}-ffe054fe7a", "a".repeat(52)));
+        let values: std::collections::BTreeSet<String> = (0..10_000).map(|n| label_value(&format!("{}-{n}", "a".repeat(70)))).collect();
+        assert_eq!(values.len(), 10_000, "two names have one value");
     }
 }

@@ -3,6 +3,8 @@
 pub mod condition;
 pub mod federation;
 pub mod labels;
+pub mod lws;
+pub(crate) mod names;
 pub mod odin;
 pub mod reason;
 pub mod schema;

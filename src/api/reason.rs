@@ -36,12 +36,13 @@ reasons! {
     RolloutStuck,
     InvalidRendered,
     NameNotAllowed,
-    WorkloadNotSupported,
+    ExclusiveTopologyImmutable,
     // What a member refuses.
     ApplyDenied,
     ApplyFailed,
     ObjectConflict,
     NamespaceNotAllowed,
+    PodNotAllowed,
     WaitingForDeletion,
     // What goes wrong in a member.
     FailedCreate,
@@ -56,6 +57,7 @@ reasons! {
     Unschedulable,
     SchedulingGated,
     Evicted,
+    Preempted,
     NodeLost,
     ProgressDeadlineExceeded,
     ProbeFailing,
@@ -65,6 +67,7 @@ reasons! {
     NotReady,
     Suspended,
     TaintNotTolerated,
+    NoLeaderWorkerSet,
     VersionTooOld,
     NoSuchAccelerator,
     LabelWithoutDevices,
@@ -72,6 +75,8 @@ reasons! {
     NodesUnavailable,
     InsufficientRoom,
     Fragmented,
+    Fragile,
+    QuotaExceeded,
     CapacityUnknown,
     // A member as a whole.
     MemberUnreachable,
@@ -84,6 +89,12 @@ reasons! {
     ClusterReplaced,
     Duplicate,
     NotSynced,
+    // A rollout.
+    RolloutNeedsSpare,
+    // What an event tells of.
+    Placed,
+    ScaledMember,
+    DriftCorrected,
     // Good news.
     AllReplicasReady,
     Rendered,

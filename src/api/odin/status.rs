@@ -212,7 +212,7 @@ pub struct Diagnostic {
 }
 
 /// An object in a member or on the hub.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
     /// Its kind.
