@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn references_lead_to_layers_lowest_first() {
+    fn i5_references_lead_to_layers_lowest_first() {
         let cases = [
             (json!({}), vec![]),
             (json!({"templateRefs": [{"name": "both"}]}), vec!["ClusterInferenceServiceTemplate both"]),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_was_looked_for_and_where() {
+    fn i4_a_refusal_says_what_was_looked_for_and_where() {
         let cases = [
             (
                 json!({"templateRefs": [{"name": "both"}, {"name": "gone"}]}),

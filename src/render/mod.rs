@@ -34,6 +34,7 @@ use crate::api::odin::Source;
 use crate::api::reason::Reason;
 
 pub use self::lookup::{Catalog, layer_names, lookup};
+pub(crate) use self::validate::metadata_entry;
 
 /// One layer: the spec of a runtime base, of a template, or of the service itself.
 #[derive(Clone, Debug, PartialEq)]

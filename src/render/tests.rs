@@ -128,6 +128,9 @@ fn shapes_that_are_allowed() {
     for parallelism in [json!({"tensor": 2, "data": 1}), json!({"pipeline": 1}), json!({"data": 16, "dataLocal": 8})] {
         with(parallelism.clone(), json!({"workerTemplate": pod(&json!({}))})).unwrap_or_else(|refusal| panic!("{parallelism}: {refusal}"));
     }
+    let update = |update: Value| json!({"template": pod(&json!({})), "rolloutStrategy": {"rollingUpdate": update}});
+    // By default a Deployment may have a quarter more.
+    with(json!({}), update(json!({"maxUnavailable": 0}))).unwrap();
     let zero = with(json!({}), json!({"replicas": 0, "template": pod(&json!({}))})).unwrap();
     assert_eq!(zero.spec["replicas"], 0);
 }
@@ -203,6 +206,16 @@ fn what_is_refused_says_where_and_how_to_mend_it() {
             vec![service(rollout(json!({"rollingUpdate": {"maxSurge": "0%", "maxUnavailable": 0}})))],
             Reason::RolloutStuck,
             vec!["maxSurge or maxUnavailable above 0"],
+        ),
+        (
+            "no missing group, and by default none in addition, in groups of pods",
+            vec![service({
+                let mut spec = workers(json!({"data": 2}));
+                spec["rolloutStrategy"] = json!({"rollingUpdate": {"maxUnavailable": "0%"}});
+                spec
+            })],
+            Reason::RolloutStuck,
+            vec!["spec.rolloutStrategy.rollingUpdate of InferenceService demo/chat", "maxSurge or maxUnavailable above 0"],
         ),
         (
             "no container",
@@ -338,6 +351,24 @@ fn what_is_refused_says_where_and_how_to_mend_it() {
             assert!(refusal.message.contains(part), "{about}: {part:?} is not in {:?}", refusal.message);
         }
     }
+}
+
+#[test]
+fn i26_a_chat_template_is_told_from_an_expression() {
+    let arg = |text: &str| service(json!({"template": pod(&json!({"args": [text]}))}));
+    let refusal = try_render(&[arg("--chat-template={% if system_message %}{{ system_message }}{% endif %}")]).unwrap_err();
+    assert_eq!(refusal.reason, Reason::RenderFailed);
+    for part in [
+        "spec.template.spec.containers[main].args[0] of InferenceService demo/chat",
+        "{{ system_message }}",
+        "function \"system_message\" does not exist",
+        "write {{ \"{{\" }} in place of {{",
+    ] {
+        assert!(refusal.message.contains(part), "{part:?} is not in {:?}", refusal.message);
+    }
+    // What the message says to write gives the text that was meant.
+    let rendered = try_render(&[arg("{{ \"{{\" }} system_message }}")]).unwrap();
+    assert_eq!(rendered.spec["template"]["spec"]["containers"][0]["args"], json!(["{{ system_message }}"]));
 }
 
 #[test]

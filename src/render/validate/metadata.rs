@@ -4,15 +4,12 @@ use serde_json::{Map, Value};
 
 use super::{Faults, Pod, items};
 use crate::api::labels;
+use crate::api::names::{is_label_key, is_label_value};
 use crate::api::reason::Reason;
 use crate::merge::Step;
 
 /// Annotations of one object may have this many bytes in all.
 const ANNOTATIONS: usize = 256 * 1024;
-
-/// Keys that name a pod's service or revision, and whole domains, that only controllers may set.
-const OWN_KEYS: [&str; 4] = [labels::INFERENCE_SERVICE, labels::APP_INSTANCE, "pod-template-hash", "controller-revision-hash"];
-const OWN_DOMAINS: [&str; 2] = ["leaderworkerset.sigs.k8s.io/", "federation.odin.moreh.io/"];
 
 pub(super) fn check(pod: &Pod<'_>, faults: &mut Faults) {
     let Some(metadata) = pod.template.get("metadata") else { return };
@@ -45,11 +42,15 @@ fn size(entries: &Map<String, Value>) -> usize {
     entries.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum()
 }
 
-fn entry(kind: &str, key: &str, value: &Value) -> Result<(), String> {
-    if OWN_KEYS.contains(&key) || OWN_DOMAINS.iter().any(|domain| key.starts_with(domain)) {
-        return Err("this key is set by controllers, a template can't set it: remove it".to_owned());
+/// Checks one label or annotation (`kind`, as the field is called) of a pod.
+///
+/// # Errors
+/// What is wrong with it, without its place.
+pub(crate) fn entry(kind: &str, key: &str, value: &Value) -> Result<(), String> {
+    if labels::is_reserved(key) {
+        return Err("this key is set by controllers alone: remove it".to_owned());
     }
-    let valid = if kind == "labels" { is_qualified_name(key) } else { is_qualified_name(&key.to_ascii_lowercase()) };
+    let valid = if kind == "labels" { is_label_key(key) } else { is_label_key(&key.to_ascii_lowercase()) };
     if !valid {
         return Err(format!(
             "{key:?} is no valid key: use up to 63 letters, digits, '-', '_' and '.', if need be after a domain and a slash"
@@ -63,31 +64,6 @@ fn entry(kind: &str, key: &str, value: &Value) -> Result<(), String> {
         Value::String(_) => Ok(()),
         _ => Err("the value must be a string: put it in quotes".to_owned()),
     }
-}
-
-/// Kubernetes' rule for keys: a name, if need be after a DNS subdomain and a slash.
-fn is_qualified_name(key: &str) -> bool {
-    match key.split_once('/') {
-        None => !key.is_empty() && is_label_value(key),
-        Some((domain, name)) => is_subdomain(domain) && !name.is_empty() && is_label_value(name),
-    }
-}
-
-fn is_subdomain(text: &str) -> bool {
-    let part = |part: &str| {
-        part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-            && part.bytes().next().is_some_and(|b| b != b'-')
-            && part.bytes().next_back().is_some_and(|b| b != b'-')
-    };
-    text.len() <= 253 && text.split('.').all(part)
-}
-
-fn is_label_value(text: &str) -> bool {
-    let edge = |b: Option<u8>| b.is_none_or(|b| b.is_ascii_alphanumeric());
-    text.len() <= 63
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-        && edge(text.bytes().next())
-        && edge(text.bytes().next_back())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod shape;
 
 use serde_json::Value;
 
+pub(crate) use self::metadata::entry as metadata_entry;
 use super::Refusal;
 use super::provenance::Provenance;
 use crate::api::reason::Reason;

@@ -219,7 +219,11 @@ impl<'t> Parser<'t> {
             Lookup::Ready(function) => return Ok(function),
             Lookup::Missing => format!("function {name:?} is not supported yet"),
             Lookup::Forbidden(reason) => format!("function {name:?} is forbidden: {reason}"),
-            Lookup::Unknown => format!("function {name:?} does not exist"),
+            // Mostly a template of another language, such as a model's chat template.
+            Lookup::Unknown => format!(
+                "function {name:?} does not exist; if these braces are text for another template language, escape them: write \
+                 {{{{ \"{{{{\" }}}} in place of {{{{"
+            ),
         };
         Err(self.error(token.start, ErrorKind::UnknownFunction, message))
     }
