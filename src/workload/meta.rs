@@ -1,13 +1,14 @@
-//! Names, labels and annotations of what a member gets.
+//! Labels and annotations of what a member gets.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::pools::Pools;
 use super::{Owner, refuse};
-use crate::api::labels;
 use crate::api::odin::WorkloadKind;
 use crate::api::reason::Reason;
+use crate::api::{labels, lws};
 use crate::render::Refusal;
 
 /// The selector that an autoscaler finds in the service's status: the pods of a Deployment, the leaders of a
@@ -16,75 +17,59 @@ pub fn hpa_pod_selector(kind: WorkloadKind, service: &str) -> String {
     match kind {
         WorkloadKind::Deployment => format!("{}={}", labels::INFERENCE_SERVICE, labels::label_value(service)),
         WorkloadKind::LeaderWorkerSet => {
-            format!("leaderworkerset.sigs.k8s.io/name={service},leaderworkerset.sigs.k8s.io/worker-index=0")
+            format!("{}={service},{}=0", lws::NAME, lws::WORKER_INDEX)
         }
     }
 }
 
-/// What a Deployment may be called.
-///
-/// # Errors
-/// `NameNotAllowed` for what is no DNS-1123 subdomain.
-pub(super) fn check_deployment_name(name: &str) -> Result<(), Refusal> {
-    let part = |part: &str| {
-        !part.is_empty()
-            && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-            && !part.starts_with('-')
-            && !part.ends_with('-')
-    };
-    if name.len() <= 253 && name.split('.').all(part) {
-        return Ok(());
-    }
-    Err(refuse(
-        Reason::NameNotAllowed,
-        format!(
-            "a Deployment can't be called {name:?}: use at most 253 lowercase letters, digits, '-' and '.', with a letter or digit \
-             first and last in each part"
-        ),
-    ))
-}
-
-/// Labels of the object itself, without the hub's own.
-pub(super) fn object_labels(owner: &Owner<'_>, template: &Value) -> BTreeMap<String, String> {
+/// Labels of an object in a member, without the hub's own. The first template that names the application does so for all.
+pub(super) fn object_labels(owner: &Owner<'_>, spec: &Value) -> BTreeMap<String, String> {
     let service = labels::label_value(owner.name);
-    let name = template_label(template, labels::APP_NAME).unwrap_or(&service).to_owned();
+    let template_label = |template: &str| spec.get(template)?.get("metadata")?.get("labels")?.get(labels::APP_NAME)?.as_str();
+    let name = template_label("template").or_else(|| template_label("workerTemplate")).unwrap_or(&service).to_owned();
     BTreeMap::from([(labels::APP_INSTANCE.to_owned(), service), (labels::APP_NAME.to_owned(), name)])
 }
 
-/// Puts the labels of the pods behind the service into a pod template. Nothing that changes from revision to
-/// revision, or when a service is made anew, may stand there: pods would roll for nothing.
+/// Completes the labels of a pod template; `path` is its place. Pods behind the service come with the `pools` that they
+/// join. Nothing that changes from revision to revision, or when a service is made anew, may stand there: pods would
+/// roll for nothing.
 ///
 /// # Errors
-/// `InvalidRendered` when the template's metadata or labels are no objects.
-pub(super) fn label_pods(owner: &Owner<'_>, template: &mut Value) -> Result<(), Refusal> {
+/// `InvalidRendered` when the template's metadata or labels are no objects, or disagree with a pool.
+pub(super) fn label_pods(owner: &Owner<'_>, template: &mut Value, path: &str, pools: Option<&Pools<'_>>) -> Result<(), Refusal> {
     let service = labels::label_value(owner.name);
-    let metadata = child(template, "metadata", "spec.template")?;
-    let labels = child_of(metadata, "labels", "spec.template.metadata")?;
-    labels.entry(labels::APP_NAME).or_insert_with(|| json!(service));
-    labels.insert(labels::APP_INSTANCE.to_owned(), json!(service));
-    labels.insert(labels::INFERENCE_SERVICE.to_owned(), json!(service));
+    let metadata = child(template, "metadata", path)?;
+    let labels = child_of(metadata, "labels", &format!("{path}.metadata"))?;
     if let Some(gateway) = owner.labels.get(labels::AI_GATEWAY) {
         labels.insert(labels::AI_GATEWAY.to_owned(), json!(gateway));
     }
+    if let Some(pools) = pools {
+        pools.label(owner, labels, path)?;
+        labels.insert(labels::INFERENCE_SERVICE.to_owned(), json!(service));
+    }
+    labels.entry(labels::APP_NAME).or_insert_with(|| json!(service));
+    labels.insert(labels::APP_INSTANCE.to_owned(), json!(service));
     Ok(())
 }
 
-/// The hub's own labels: whose object it is.
-pub(super) fn hub_labels(owner: &Owner<'_>) -> [(String, String); 2] {
-    [(labels::HUB.to_owned(), labels::label_value(owner.hub_id)), (labels::SERVICE_UID.to_owned(), labels::label_value(owner.uid))]
-}
-
-/// The hub's own annotations: what was applied.
-pub(super) fn hub_annotations(owner: &Owner<'_>, hash: &str) -> [(String, String); 3] {
-    [
-        (labels::SOURCE.to_owned(), format!("{}/{}", owner.namespace, owner.name)),
-        (labels::RENDERED_HASH.to_owned(), hash.to_owned()),
-        (labels::GENERATION.to_owned(), owner.generation.to_string()),
-    ]
-}
-
-fn template_label<'a>(template: &'a Value, key: &str) -> Option<&'a str> {
-    template.get("metadata")?.get("labels")?.get(key)?.as_str()
+/// Puts the hub's own labels and annotations onto an object: whose it is, and what was applied.
+pub(super) fn mark(object: &mut Value, owner: &Owner<'_>, hash: &str) {
+    let marks = [
+        ("labels", vec![(labels::HUB, labels::label_value(owner.hub_id)), (labels::SERVICE_UID, labels::label_value(owner.uid))]),
+        (
+            "annotations",
+            vec![
+                (labels::SOURCE, format!("{}/{}", owner.namespace, owner.name)),
+                (labels::RENDERED_HASH, hash.to_owned()),
+                (labels::GENERATION, owner.generation.to_string()),
+            ],
+        ),
+    ];
+    for (field, entries) in marks {
+        if let Some(Value::Object(map)) = object.get_mut("metadata").and_then(|metadata| metadata.get_mut(field)) {
+            map.extend(entries.into_iter().map(|(key, value)| (key.to_owned(), Value::from(value))));
+        }
+    }
 }
 
 fn child<'a>(value: &'a mut Value, key: &str, path: &str) -> Result<&'a mut Map<String, Value>, Refusal> {
