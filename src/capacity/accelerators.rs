@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::fit::{Verdict, verdict};
+use super::reservation::unassigned;
 use super::resources::is_extended;
 use super::room::{Options, Promise};
 use super::snapshot::{Class, Snapshot};
@@ -108,14 +109,12 @@ fn key(class: &Class, resource: &str) -> Option<Key> {
 /// Counts what is promised and not assigned yet where the pods could go: at the first model that they select.
 fn reserve(snapshot: &Snapshot, promises: &[Promise], found: &mut BTreeMap<Key, (Accelerator, BTreeMap<i64, i64>)>) {
     for promise in promises {
-        let mut assigned = u64::from(snapshot.assigned_pods(&promise.service));
-        for set in &promise.request.pods {
-            let pods = u64::from(promise.groups) * u64::from(set.count);
-            let waiting = i64::try_from(pods.saturating_sub(assigned)).unwrap_or(i64::MAX);
-            assigned = assigned.saturating_sub(pods);
-            for (resource, request) in set.shape.requests.iter().filter(|(resource, _)| waiting > 0 && vendor(resource).is_some()) {
+        let assigned = snapshot.tally(&promise.service).map(|tally| tally.assigned).unwrap_or_default();
+        for (shape, pods) in unassigned(promise, assigned) {
+            let waiting = i64::try_from(pods).unwrap_or(i64::MAX);
+            for (resource, request) in shape.requests.iter().filter(|(resource, _)| vendor(resource).is_some()) {
                 let may_go = |class: &Class, name: &str| {
-                    !matches!(verdict(class, name, &set.shape, Options::default()), Verdict::NotSelected | Verdict::NoDevices(_))
+                    !matches!(verdict(class, name, shape, Options::default()), Verdict::NotSelected | Verdict::NoDevices(_))
                 };
                 let place = snapshot
                     .buckets

@@ -109,6 +109,37 @@ pub(super) fn of_pod(demands: &Demands, granted: &Granted) -> Resources {
     request(demands, granted, Unreadable::Everything).unwrap_or_default()
 }
 
+/// Limits of a pod made from a template, by the same formula as its request.
+pub(super) fn limits_of_template(demands: &Demands) -> Result<Resources, String> {
+    amounts(demands, &Granted::default(), Unreadable::Refuse, Side::Limits)
+}
+
+/// Which of `requests.cpu`, `requests.memory`, `limits.cpu` and `limits.memory` a container doesn't set, and the first
+/// such container. A quota on one of them makes the member refuse the pod.
+pub(super) fn unset(demands: &Demands) -> BTreeMap<String, String> {
+    let mut unset = BTreeMap::new();
+    for container in demands.containers.iter().chain(&demands.init_containers) {
+        for name in [CPU, MEMORY] {
+            let sets = |resources: &ContainerResources| (resources.requests.get(name).is_some(), resources.limits.get(name).is_some());
+            let ((own_request, own_limit), (request, limit)) = (sets(&container.resources), sets(&demands.resources));
+            let limited = own_limit || limit;
+            for (key, set) in [("requests", own_request || request || limited), ("limits", limited)] {
+                if !set {
+                    unset.entry(format!("{key}.{name}")).or_insert_with(|| container.name.clone());
+                }
+            }
+        }
+    }
+    unset
+}
+
+/// Whether no container, nor the pod, asks for cpu or memory or limits them.
+pub(super) fn is_best_effort(demands: &Demands) -> bool {
+    let containers = demands.containers.iter().chain(&demands.init_containers).map(|container| &container.resources);
+    let mut amounts = containers.chain([&demands.resources]).flat_map(|resources| [&resources.requests, &resources.limits]);
+    !amounts.any(|amounts| [CPU, MEMORY].iter().any(|name| matches!(amounts.get(name), Some(Ok(amount)) if amount > 0)))
+}
+
 /// The names of the extended resources in requests of containers, to which the admission plugin
 /// `ExtendedResourceToleration` adds tolerations.
 pub(super) fn requested_names(demands: &Demands) -> impl Iterator<Item = &Arc<str>> {
@@ -117,7 +148,18 @@ pub(super) fn requested_names(demands: &Demands) -> impl Iterator<Item = &Arc<st
 
 type ByName = BTreeMap<Arc<str>, i64>;
 
+/// Which amounts of a pod are summed up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Requests,
+    Limits,
+}
+
 fn request(demands: &Demands, granted: &Granted, unreadable: Unreadable) -> Result<Resources, String> {
+    amounts(demands, granted, unreadable, Side::Requests)
+}
+
+fn amounts(demands: &Demands, granted: &Granted, unreadable: Unreadable, side: Side) -> Result<Resources, String> {
     let read = |amounts: &Amounts, name: &str, place: &dyn Fn() -> String| match amounts.get(name) {
         None => Ok(None),
         Some(Ok(amount)) => Ok(Some(amount)),
@@ -129,7 +171,8 @@ fn request(demands: &Demands, granted: &Granted, unreadable: Unreadable) -> Resu
         let resources = &container.resources;
         let mut own = ByName::new();
         // A limit without a request is the request; the API server does this to pods, not to templates.
-        for (amounts, field) in [(&resources.limits, "limits"), (&resources.requests, "requests")] {
+        let lists = [(&resources.limits, "limits"), (&resources.requests, "requests")];
+        for (amounts, field) in lists.into_iter().filter(|(_, field)| side == Side::Requests || *field == "limits") {
             for name in amounts.names() {
                 let place = || format!("spec.{list}[{}].resources.{field}", container.name);
                 if let Some(amount) = read(amounts, name, &place)? {
@@ -171,21 +214,26 @@ fn request(demands: &Demands, granted: &Granted, unreadable: Unreadable) -> Resu
     let pod = &demands.resources;
     for name in pod.limits.names().chain(pod.requests.names()) {
         if [CPU, MEMORY].contains(&name.as_ref()) || name.starts_with("hugepages-") {
-            let asked = read(&pod.requests, name, &|| "spec.resources.requests".to_owned())?;
+            let asked = read(&pod.requests, name, &|| "spec.resources.requests".to_owned())?.filter(|_| side == Side::Requests);
             // A limit of the pod stands in for its request only where no container asks for any.
-            let limit = read(&pod.limits, name, &|| "spec.resources.limits".to_owned())?.filter(|_| !run.contains_key(name));
+            let stands = |_: &i64| side == Side::Limits || !run.contains_key(name);
+            let limit = read(&pod.limits, name, &|| "spec.resources.limits".to_owned())?.filter(stands);
             if let Some(amount) = asked.or(limit) {
                 run.insert(name.clone(), amount);
             }
         }
     }
     for name in demands.overhead.names() {
-        if let Some(amount) = read(&demands.overhead, name, &|| "spec.overhead".to_owned())? {
+        // What isn't limited is not limited by its overhead either.
+        let counts = side == Side::Requests || run.contains_key(name);
+        if let Some(amount) = read(&demands.overhead, name, &|| "spec.overhead".to_owned())?.filter(|_| counts) {
             let sum = run.entry(name.clone()).or_default();
             *sum = sum.saturating_add(amount);
         }
     }
-    run.insert(Arc::from(PODS), 1);
+    if side == Side::Requests {
+        run.insert(Arc::from(PODS), 1);
+    }
     Ok(run.into_iter().collect())
 }
 

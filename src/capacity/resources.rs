@@ -84,6 +84,10 @@ impl Sums {
         }
     }
 
+    pub(super) fn get(&self, name: &str) -> i64 {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+
     pub(super) fn resources(&self) -> Resources {
         Resources(self.0.iter().filter(|(_, amount)| **amount > 0).map(|(name, amount)| (name.clone(), *amount)).collect())
     }
@@ -92,6 +96,11 @@ impl Sums {
 /// Whether a resource is extended: offered by a device plugin, counted in whole numbers, not overcommitted.
 pub fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")
+}
+
+/// The resource that a bound of a quota is about: `cpu` for `requests.cpu`, `limits.cpu` and `cpu`.
+pub(super) fn bounded(key: &str) -> &str {
+    key.strip_prefix("requests.").or_else(|| key.strip_prefix("limits.")).unwrap_or(key)
 }
 
 /// What is free, for people: bytes are rounded down to whole GiB or MiB, since nobody reads thirteen digits.
@@ -114,8 +123,8 @@ pub(super) fn display(name: &str, amount: i64) -> String {
 
 /// Amounts as an object of the API holds them. A text that is no quantity is kept as such, so that one odd object
 /// doesn't spoil a whole list.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Amounts(BTreeMap<Arc<str>, Result<Quantity, QuantityError>>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Amounts(BTreeMap<Arc<str>, Result<Quantity, QuantityError>>);
 
 impl<'de> Deserialize<'de> for Amounts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -139,10 +148,10 @@ impl Amounts {
         self.0.keys()
     }
 
-    /// The amount of one resource, if it is given.
+    /// The amount of one resource, or of one bound of a quota, if it is given.
     pub(super) fn get(&self, name: &str) -> Option<Result<i64, &QuantityError>> {
         self.0.get(name).map(|quantity| match quantity {
-            Ok(quantity) if name == CPU => Ok(quantity.milli_value().max(0)),
+            Ok(quantity) if bounded(name) == CPU => Ok(quantity.milli_value().max(0)),
             Ok(quantity) => Ok(quantity.value().max(0)),
             Err(error) => Err(error),
         })

@@ -2,11 +2,18 @@
 
 use std::sync::Arc;
 
-use super::fit::{Order, Slot, Table, Verdict, Verdicts, units, waiting};
+use super::budget;
+use super::fit::Verdicts;
+use super::form::{Asked, Form};
+use super::group;
 use super::pod::ServiceKey;
-use super::shape::{GroupRequest, PodSet, PodShape};
+use super::reservation::waiting;
+use super::shape::{GroupRequest, PodShape};
 use super::shortfall::{Rest, explain};
 use super::snapshot::Snapshot;
+use super::table::{Order, Table};
+use super::topology::{self, Domains};
+use crate::api::odin::WorkloadKind;
 use crate::api::reason::Reason;
 
 /// What is special about a member.
@@ -14,6 +21,8 @@ use crate::api::reason::Reason;
 pub struct Options {
     /// The member's API server adds tolerations for requested extended resources.
     pub extended_resource_toleration: bool,
+    /// Quotas of the member are no bound.
+    pub ignore_quotas: bool,
 }
 
 /// Groups of a service that a member is to hold. Those whose pods aren't assigned to nodes yet are kept free for it.
@@ -32,13 +41,18 @@ pub struct Promise {
 pub struct Room {
     /// Groups that fit, those that run already included; at most as many as were wanted.
     pub groups: u32,
-    /// Groups that would fit beyond those that were wanted.
+    /// Groups that would fit beyond those that were wanted; where that takes long to find out, 0.
     pub spare: u32,
-    /// Why the next group doesn't fit; `None` when all that were wanted do.
+    /// Why the next group doesn't fit, or why not all that fit can be relied on; `None` when all that were wanted can.
     pub stopped_by: Option<Shortfall>,
-    /// The count is exact. Otherwise pods that were promised room aren't assigned yet, and it is what is left if they
-    /// take the worse of two ways.
+    /// The count is exact. Otherwise it is a lower bound: pods that were promised room aren't assigned yet, and it is
+    /// what is left if they take the worse of two ways; or leader and workers repel each other in a way that isn't known.
     pub exact: bool,
+    /// The groups fit, but the member's scheduler, which takes pod by pod, could still place a leader where only a worker
+    /// would have fitted.
+    pub fragile: bool,
+    /// Of the groups, those that also fit when all leaders go first, each to the emptiest node.
+    pub robust: u32,
     /// Constraints of the pods that were not simulated.
     pub unsimulated: Vec<String>,
 }
@@ -54,37 +68,77 @@ pub struct Shortfall {
     pub resource: Option<String>,
 }
 
+/// How many groups fit by one way of counting.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) total: u64,
+    /// Of those that are wanted.
+    pub(super) robust: u64,
+    /// Pods of one shape that stay on nodes which take no new ones.
+    pub(super) stay: u64,
+    /// Leaders, and workers, that would fit without the other, where their shapes differ.
+    pub(super) leaders_apart: u128,
+    pub(super) workers_apart: u128,
+    /// With an exclusive topology.
+    pub(super) domains: Option<Domains>,
+}
+
 /// Whole groups of `service` that the member can hold, of `want`. Pods of the service itself that run already count as
-/// room for it, also on nodes that take no new ones; what is promised to others and not assigned yet doesn't.
+/// room for it, also on nodes that take no new ones; what is promised to others and not assigned yet doesn't. A promise
+/// to the service itself says that the member has its workload, though perhaps without pods.
 pub fn room(snapshot: &Snapshot, request: &GroupRequest, service: &ServiceKey, promises: &[Promise], want: u32, options: &Options) -> Room {
-    let shape = match request.pods.as_slice() {
-        [PodSet { shape, count: 1 }] if !shape.claims_devices => shape,
-        [PodSet { count: 1, .. }] => return unknown("devices that pods claim by resourceClaims are not counted"),
-        _ => return unknown("groups of several pods are not placed yet"),
+    let form = match Form::of(request) {
+        Ok(form) => form,
+        Err(message) => return unknown(message),
     };
+    let is_set = request.kind == WorkloadKind::LeaderWorkerSet;
+    let topology = request.exclusive_topology.as_deref().filter(|_| is_set);
+    let asked = Asked { service, form, kind: request.kind, topology, options: *options };
     let waiting = waiting(snapshot, service, promises);
-    let table = Table::new(snapshot, service, shape, &waiting);
-    let mut least: Option<(u64, Table<'_>)> = None;
+    let table = Table::new(snapshot, &asked, &waiting);
+    let mut least: Option<(Outcome, Table<'_>)> = None;
     let orders: &[Order] = if waiting.is_empty() { &[Order::Packed] } else { &[Order::Packed, Order::Spread] };
+    let mut robust = u64::MAX;
     for order in orders {
         let mut table = table.clone();
         for waiting in &waiting {
             table.place(waiting, *order, *options);
         }
-        table.give_back();
-        let total = fill(&mut table, shape, service, *options);
-        if least.as_ref().is_none_or(|(least, _)| total < *least) {
-            least = Some((total, table));
+        let Some(outcome) = count(&mut table, &asked, want.into()) else {
+            return unknown("there are too many ways to put leaders and workers on its nodes");
+        };
+        robust = robust.min(outcome.robust);
+        if least.as_ref().is_none_or(|(least, _)| outcome.total < least.total) {
+            least = Some((outcome, table));
         }
     }
-    let Some((total, table)) = least else { return Room::default() };
-    let total = u32::try_from(total).unwrap_or(u32::MAX);
+    let Some((outcome, table)) = least else { return Room::default() };
+    let bound = budget::tightest(snapshot, &asked, promises);
+    let whole = |groups: u64| u32::try_from(groups).unwrap_or(u32::MAX);
+    let admitted = bound.as_ref().map_or(u64::MAX, |bound| bound.groups);
+    let total = whole(outcome.total.min(admitted));
     let groups = total.min(want);
-    let stopped_by = (groups < want).then(|| {
-        let promised = waiting.iter().map(super::fit::Waiting::pods).sum();
-        explain(snapshot, shape, *options, &Rest { table: &table, service, promised, groups, want })
-    });
-    Room { groups, spare: total - groups, stopped_by, exact: waiting.is_empty(), unsimulated: shape.unsimulated.clone() }
+    let robust = whole(robust).min(groups);
+    let promised = waiting.iter().fold(0, |sum: u64, waiting| sum.saturating_add(waiting.pods()));
+    let rest = Rest { table: &table, asked: &asked, outcome: &outcome, promised, groups, robust, want };
+    let stopped_by = match bound {
+        _ if robust < groups => Some(rest.fragile()),
+        Some(bound) if groups < want && admitted < outcome.total => Some(rest.over(&bound)),
+        _ => (groups < want).then(|| explain(snapshot, &rest)),
+    };
+    let repelled = matches!(form, Form::Two { leader, worker, .. } if leader.one_per_node || worker.one_per_node);
+    let mut unsimulated: Vec<String> = form.shapes().flat_map(|shape| shape.unsimulated.iter().cloned()).collect();
+    unsimulated.sort_unstable();
+    unsimulated.dedup();
+    Room {
+        groups,
+        spare: total - groups,
+        stopped_by,
+        exact: waiting.is_empty() && !repelled,
+        fragile: robust < groups,
+        robust,
+        unsimulated,
+    }
 }
 
 fn unknown(message: &str) -> Room {
@@ -92,44 +146,44 @@ fn unknown(message: &str) -> Room {
     Room { stopped_by: Some(shortfall), ..Room::default() }
 }
 
-/// Puts as many pods as fit on nodes; what is left in the table is what stops the next one.
-fn fill(table: &mut Table<'_>, shape: &PodShape, service: &ServiceKey, options: Options) -> u64 {
-    let row = table.row(shape);
-    let mut verdicts = Verdicts::new(shape, options);
-    let mut total: u64 = 0;
-    table.slots.retain_mut(|slot| {
-        let pods = match verdicts.of(&slot.bucket.class, &slot.node.name) {
-            Verdict::Usable => pods_on(slot, &row, shape, service),
-            // What runs there stays, unless a taint drives it away.
-            Verdict::Cordoned => return keep(slot, service, &mut total),
-            Verdict::Tainted(taints) if taints.iter().all(|taint| taint.effect == "NoSchedule") => {
-                return keep(slot, service, &mut total);
-            }
-            _ => return false,
-        };
-        total = total.saturating_add(pods.saturating_mul(u64::from(slot.count)));
-        slot.filled = pods > 0;
-        let pods = i64::try_from(pods).unwrap_or(i64::MAX);
-        for (free, request) in slot.free.iter_mut().zip(&row) {
-            *free = free.saturating_sub(request.saturating_mul(pods));
-        }
-        true
-    });
-    total
-}
-
-/// Pods of the shape that fit on each node of the slot.
-fn pods_on(slot: &Slot<'_>, row: &[i64], shape: &PodShape, service: &ServiceKey) -> u64 {
-    let fit = units(&slot.free, row);
-    if !shape.one_per_node {
-        return fit;
+/// Counts the groups that fit beside promised pods. What is left in the table of a single pod is what stops the next
+/// one.
+fn count(table: &mut Table<'_>, asked: &Asked<'_>, want: u64) -> Option<Outcome> {
+    if asked.is_set() {
+        table.close(asked.service);
     }
-    // One that is being deleted still keeps the next one away.
-    if slot.is_left_by(service) { 0 } else { fit.min(1) }
+    if let Form::Alike { .. } = asked.form {
+        table.give_back(asked);
+    }
+    match (asked.topology, asked.form) {
+        (Some(key), _) => Some(topology::fit(table, asked, key, want)),
+        (None, Form::Two { .. }) => group::fit(table, asked, want),
+        (None, Form::Alike { shape, size }) => {
+            let (new, stay) = fill(table, shape, asked, size == 1);
+            let total = new.saturating_add(stay) / size;
+            Some(Outcome { total, robust: total.min(want), stay, ..Outcome::default() })
+        }
+    }
 }
 
-/// Counts the pods that run on a node which takes no new ones; the node itself offers nothing.
-fn keep(slot: &Slot<'_>, service: &ServiceKey, total: &mut u64) -> bool {
-    *total = total.saturating_add(slot.node.held_by(service).map_or(0, |held| u64::from(held.pods)));
-    false
+/// Pods of one shape that fit, and that stay. They are put on nodes if `keep`, and nodes that take none are left out.
+fn fill(table: &mut Table<'_>, shape: &PodShape, asked: &Asked<'_>, keep: bool) -> (u64, u64) {
+    let row = table.row(shape);
+    let mut verdicts = Verdicts::new(shape, asked.options);
+    let (mut all_new, mut all_stay) = (0_u64, 0_u64);
+    table.slots.retain_mut(|slot| {
+        let verdict = verdicts.of(&slot.bucket.class, &slot.node.name);
+        let (new, stay) = asked.pods_on(slot, &row, &verdict);
+        all_new = all_new.saturating_add(new.saturating_mul(u64::from(slot.count)));
+        all_stay = all_stay.saturating_add(stay.saturating_mul(u64::from(slot.count)));
+        if keep {
+            slot.filled = new > 0;
+            let pods = i64::try_from(new).unwrap_or(i64::MAX);
+            for (free, request) in slot.free.iter_mut().zip(&row) {
+                *free = free.saturating_sub(request.saturating_mul(pods));
+            }
+        }
+        verdict.is_usable() && !slot.closed
+    });
+    (all_new, all_stay)
 }

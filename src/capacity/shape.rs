@@ -1,5 +1,7 @@
 //! What the pods of a service need.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -7,21 +9,28 @@ use super::request::{self, Demands};
 use super::resources::{Resources, is_extended};
 use super::selection::{Selection, Term, Toleration};
 use crate::api::nullable;
+use crate::api::odin::WorkloadKind;
 
 /// Spreads pods over nodes one by one.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// The pods of one group, which serve together or not at all: one pod of a Deployment.
+/// The pods of one group, which serve together or not at all: one pod of a Deployment, a leader and its workers of a
+/// `LeaderWorkerSet`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GroupRequest {
-    /// Pods of equal shape.
+    /// The workload that the group is one replica of.
+    pub kind: WorkloadKind,
+    /// Pods of equal shape. The leader is the first pod of the first set; where leader and workers have one shape they
+    /// are one set.
     pub pods: Vec<PodSet>,
+    /// Key of a node label: nodes of one value hold one group at most, and all of it.
+    pub exclusive_topology: Option<String>,
 }
 
 impl GroupRequest {
     /// A group of one pod.
     pub fn one(shape: PodShape) -> Self {
-        Self { pods: vec![PodSet { shape, count: 1 }] }
+        Self { pods: vec![PodSet { shape, count: 1 }], ..Self::default() }
     }
 
     /// Pods of one group.
@@ -58,6 +67,52 @@ pub struct PodShape {
     pub claims_devices: bool,
     /// Constraints that count in a member but are not simulated here.
     pub unsimulated: Vec<String>,
+    /// What only quotas look at.
+    pub quota: QuotaFacts,
+}
+
+/// What of a pod decides which quotas count it, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct QuotaFacts {
+    /// What it is limited to, where it is.
+    pub limits: Resources,
+    /// Which of `requests.cpu`, `requests.memory`, `limits.cpu`, `limits.memory` a container of it doesn't set, with the
+    /// name of the first one.
+    pub unset: BTreeMap<String, String>,
+    /// It asks for no cpu and no memory.
+    pub best_effort: bool,
+    /// The priority class that it names.
+    pub priority_class: Option<String>,
+    /// It looks at pods of other namespaces.
+    pub other_namespaces: bool,
+}
+
+impl QuotaFacts {
+    fn read(template: &Value, demands: &Demands) -> Result<Self, String> {
+        let spec = template.get("spec");
+        let pod_terms = ["/affinity/podAffinity", "/affinity/podAntiAffinity"];
+        let named = spec.and_then(|spec| spec.get("priorityClassName")).and_then(Value::as_str);
+        Ok(Self {
+            limits: request::limits_of_template(demands)?,
+            unset: request::unset(demands),
+            best_effort: request::is_best_effort(demands),
+            priority_class: named.filter(|name| !name.is_empty()).map(str::to_owned),
+            other_namespaces: pod_terms.iter().filter_map(|path| spec?.pointer(path)).any(names_namespaces),
+        })
+    }
+}
+
+/// Whether a term anywhere in this names namespaces.
+fn names_namespaces(terms: &Value) -> bool {
+    match terms {
+        Value::Object(map) => {
+            map.get("namespaces").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+                || map.get("namespaceSelector").is_some_and(Value::is_object)
+                || map.values().any(names_namespaces)
+        }
+        Value::Array(list) => list.iter().any(names_namespaces),
+        _ => false,
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -69,7 +124,7 @@ struct Template {
     spec: Spec,
 }
 
-type Labels = std::collections::BTreeMap<String, String>;
+type Labels = BTreeMap<String, String>;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -254,10 +309,11 @@ impl PodShape {
             },
             tolerations: spec.tolerations,
             tolerated_resources,
-            node_name: demands.node_name.filter(|name| !name.is_empty()),
+            node_name: demands.node_name.clone().filter(|name| !name.is_empty()),
             one_per_node: host_ports || !own.is_empty(),
             claims_devices: !spec.resource_claims.is_empty(),
             unsimulated,
+            quota: QuotaFacts::read(template, &demands)?,
         })
     }
 }

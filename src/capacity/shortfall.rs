@@ -1,237 +1,293 @@
-//! Why no more pods fit, in words and numbers.
+//! Why no more groups fit, in words and numbers.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::accelerators;
-use super::fit::{Slot, Table, Verdict, Verdicts};
-use super::pod::ServiceKey;
-use super::resources::{display, display_free, is_extended};
-use super::room::{Options, Shortfall};
+use super::budget::Bound;
+use super::census::Census;
+use super::fit::{Verdicts, units};
+use super::form::{Asked, Form};
+use super::resources::{PODS, display, display_free, is_extended};
+use super::room::{Outcome, Shortfall};
 use super::shape::PodShape;
-use super::snapshot::{Class, Named, Snapshot};
+use super::snapshot::Snapshot;
+use super::table::{Load, Order, Slot, Table};
+use super::topology::Domains;
 use crate::api::labels::ACCELERATOR_MODEL;
 use crate::api::reason::Reason;
 
 /// Free blocks that are listed.
 const BLOCKS: usize = 3;
-/// Taints that are listed.
-const TAINTS: usize = 3;
 
-/// What is left after as many pods as fit have been placed.
+/// What is left after as many groups as fit have been placed.
 pub(super) struct Rest<'a> {
-    /// The usable nodes.
+    /// The nodes; for a single pod only the usable ones, less what was placed.
     pub(super) table: &'a Table<'a>,
-    pub(super) service: &'a ServiceKey,
+    pub(super) asked: &'a Asked<'a>,
+    pub(super) outcome: &'a Outcome,
     /// Pods of other services that were placed first.
     pub(super) promised: u64,
     pub(super) groups: u32,
+    /// Of the groups, those that can be relied on.
+    pub(super) robust: u32,
     pub(super) want: u32,
 }
 
-/// How many nodes there are of each kind.
-#[derive(Default)]
-struct Census {
-    selected: usize,
-    /// Selected, and missing this resource.
-    without: BTreeMap<String, usize>,
-    /// Selected and labelled as having an accelerator, but offering none at all.
-    labelled: usize,
-    label: Option<String>,
-    usable: usize,
-    tainted: usize,
-    taints: BTreeSet<String>,
-    cordoned: usize,
-    not_ready: usize,
-}
-
-impl Census {
-    fn take(snapshot: &Snapshot, shape: &PodShape, options: Options) -> Self {
-        let mut census = Self::default();
-        let mut verdicts = Verdicts::new(shape, options);
-        for bucket in &snapshot.buckets {
-            if verdicts.by_name(&bucket.class) {
-                for node in &bucket.nodes {
-                    census.count(&bucket.class, verdicts.of(&bucket.class, &node.name), 1);
-                }
-            } else {
-                census.count(&bucket.class, verdicts.of(&bucket.class, bucket.first_name()), bucket.nodes.len());
-            }
+impl Rest<'_> {
+    /// `1 of 2 groups fit`, and what else belongs to every answer.
+    fn finish(&self, shortfall: Shortfall, is_about_nodes: bool) -> Shortfall {
+        let Shortfall { reason, mut message, resource } = shortfall;
+        let noun = if self.asked.is_set() { "groups" } else { "replicas" };
+        let _ = write!(message, "; {} of {} {noun} fit", self.groups, self.want);
+        if self.promised > 0 && is_about_nodes {
+            let (pods, wait) = if self.promised == 1 { ("pod", "is") } else { ("pods", "are") };
+            let _ = write!(message, "; {} {pods} of other services {wait} promised room and not assigned yet", self.promised);
         }
-        census
+        let mut unsimulated: Vec<&str> = self.asked.form.shapes().flat_map(|shape| &shape.unsimulated).map(String::as_str).collect();
+        unsimulated.sort_unstable();
+        unsimulated.dedup();
+        if !unsimulated.is_empty() {
+            let _ = write!(message, "; not simulated: {}", unsimulated.join(", "));
+        }
+        Shortfall { reason, message, resource }
     }
 
-    fn count(&mut self, class: &Class, verdict: Verdict, nodes: usize) {
-        self.selected += nodes;
-        match verdict {
-            Verdict::NotSelected => self.selected -= nodes,
-            Verdict::NoDevices(resource) => {
-                if let Some((key, value)) = accelerators::label(class).filter(|_| !accelerators::offered(class)) {
-                    self.labelled += nodes;
-                    self.label.get_or_insert_with(|| format!("{key}={value}"));
-                }
-                *self.without.entry(resource).or_default() += nodes;
-            }
-            Verdict::Usable => self.usable += nodes,
-            Verdict::NotReady => self.not_ready += nodes,
-            Verdict::Cordoned => self.cordoned += nodes,
-            Verdict::Tainted(taints) => {
-                self.tainted += nodes;
-                self.taints.extend(taints.iter().map(ToString::to_string));
-            }
-        }
+    /// A quota admits fewer groups than there is room for.
+    pub(super) fn over(&self, bound: &Bound) -> Shortfall {
+        let (message, resource) = (bound.message.clone(), Some(bound.resource.clone()));
+        self.finish(Shortfall { reason: Reason::QuotaExceeded, message, resource }, false)
     }
 
-    fn without_devices(&self) -> usize {
-        self.without.values().sum()
-    }
-
-    /// `gpu=reserved:NoSchedule, sku=gpu:NoSchedule`
-    fn taints(&self) -> String {
-        let mut listed = self.taints.iter().take(TAINTS).cloned().collect::<Vec<_>>().join(", ");
-        if self.taints.len() > TAINTS {
-            let _ = write!(listed, " and {} more", self.taints.len() - TAINTS);
-        }
-        listed
-    }
-
-    /// Nodes that would count if they were in order: `1 node is cordoned`.
-    fn out_of_order(&self) -> Vec<String> {
-        let mut parts = Vec::new();
-        if self.tainted > 0 {
-            parts.push(format!("{} tainted {}, which the pods don't tolerate", are(self.tainted), self.taints()));
-        }
-        if self.cordoned > 0 {
-            parts.push(format!("{} cordoned", are(self.cordoned)));
-        }
-        if self.not_ready > 0 {
-            parts.push(format!("{} not ready", are(self.not_ready)));
-        }
-        parts
+    /// Groups fit, but not whichever way the scheduler goes.
+    pub(super) fn fragile(&self) -> Shortfall {
+        let message = match (self.asked.topology, self.outcome.domains) {
+            (Some(key), Some(domains)) => format!(
+                "{} of {key} {} room for a leader but not for its group, and the scheduler may choose it",
+                values(domains.traps),
+                if domains.traps == 1 { "has" } else { "have" }
+            ),
+            _ => format!(
+                "needs {}; a leader may take the place that a worker needs: if leaders go to the emptiest nodes first, {} of {} groups fit",
+                group_of(self.asked.form),
+                self.robust,
+                self.groups
+            ),
+        };
+        self.finish(Shortfall { reason: Reason::Fragile, message, resource: None }, true)
     }
 }
 
-fn nodes(count: usize) -> String {
-    if count == 1 { "1 node".to_owned() } else { format!("{count} nodes") }
-}
-
-fn are(count: usize) -> String {
-    format!("{} {}", nodes(count), if count == 1 { "is" } else { "are" })
-}
-
-/// What stops the next pod.
-pub(super) fn explain(snapshot: &Snapshot, shape: &PodShape, options: Options, rest: &Rest<'_>) -> Shortfall {
-    let census = Census::take(snapshot, shape, options);
-    let (reason, resource, mut message) = if census.selected == 0 {
-        (Reason::NoSuchAccelerator, None, not_selected(snapshot, shape))
-    } else if census.without_devices() == census.selected {
-        let resource = census.without.keys().next().cloned().unwrap_or_default();
-        match &census.label {
-            Some(label) => {
-                let message = format!("{} labelled {label}, but without {resource}: is the device plugin running?", are(census.labelled));
-                (Reason::LabelWithoutDevices, Some(resource), message)
+/// What stops the next group.
+pub(super) fn explain(snapshot: &Snapshot, rest: &Rest<'_>) -> Shortfall {
+    let mut usable = true;
+    let mut out_of_order: Vec<String> = Vec::new();
+    for (at, shape) in rest.asked.form.shapes().enumerate() {
+        let census = Census::take(snapshot, shape, rest.asked.options);
+        if let Some(mut blocked) = census.blocked(snapshot, shape) {
+            if let Form::Two { .. } = rest.asked.form {
+                blocked.message = format!("{}: {}", if at == 0 { "leader" } else { "workers" }, blocked.message);
             }
-            None => (Reason::NoSuchAccelerator, Some(resource.clone()), format!("no node{} offers {resource}", that_match(shape))),
+            return rest.finish(blocked, census.usable > 0);
         }
-    } else if census.usable == 0 && census.tainted > 0 {
-        (Reason::NodesTainted, None, census.out_of_order().join("; "))
-    } else if census.usable == 0 {
-        (Reason::NodesUnavailable, None, census.out_of_order().join("; "))
+        usable &= census.usable > 0;
+        out_of_order.extend(census.out_of_order());
+    }
+    out_of_order.dedup();
+    let mut shortfall = match (rest.asked.topology, rest.outcome.domains, rest.asked.form) {
+        (Some(key), Some(domains), form) => no_domain(key, domains, form),
+        (_, _, Form::Alike { shape, size: 1 }) => no_node(shape, rest),
+        (_, _, Form::Alike { shape, size }) => no_nodes(shape, size, rest),
+        (_, _, form @ Form::Two { workers, .. }) => not_both(form, workers, rest),
+    };
+    for part in out_of_order {
+        let _ = write!(shortfall.message, "; {part}");
+    }
+    rest.finish(shortfall, usable)
+}
+
+/// What a pod asks for: `8 amd.com/gpu (mi300x), 32 cpu`.
+fn ask_of(shape: &PodShape) -> String {
+    let amounts: Vec<String> = shape
+        .requests
+        .iter()
+        .filter(|(name, _)| *name != PODS)
+        .map(|(name, amount)| format!("{} {name}{}", display(name, amount), if is_extended(name) { model(shape) } else { String::new() }))
+        .collect();
+    if amounts.is_empty() { "nothing but a place".to_owned() } else { amounts.join(", ") }
+}
+
+/// What a group asks for.
+fn group_of(form: Form<'_>) -> String {
+    let pods = |count: u64, noun: &str| if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") };
+    match form {
+        Form::Alike { shape, size } => format!("{} with {}", pods(size, "pod"), ask_of(shape)),
+        Form::Two { leader, worker, workers } => {
+            format!("a leader with {} and {} with {}", ask_of(leader), pods(workers, "worker"), ask_of(worker))
+        }
+    }
+}
+
+/// The model of accelerator that a pod selects, in brackets.
+fn model(shape: &PodShape) -> String {
+    let selected = shape.selection.labels.iter().find(|(key, _)| key == ACCELERATOR_MODEL);
+    selected.map(|(_, model)| format!(" ({model})")).unwrap_or_default()
+}
+
+fn values(count: u64) -> String {
+    if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
+}
+
+fn no_domain(key: &str, domains: Domains, form: Form<'_>) -> Shortfall {
+    let mut message = if domains.all == 0 {
+        format!("no node that can take the pods has the label {key}")
     } else {
-        let (reason, resource, mut message) = no_room(shape, rest);
-        for part in census.out_of_order() {
-            let _ = write!(message, "; {part}");
+        format!("needs one more value of {key} that no other group holds, with room for {}; {} in all", group_of(form), values(domains.all))
+    };
+    if domains.taken > 0 {
+        let _ = write!(message, ", {} held by other groups", domains.taken);
+    }
+    if domains.traps > 0 {
+        let _ = write!(message, ", {} with room for a leader only", domains.traps);
+    }
+    Shortfall { reason: Reason::InsufficientRoom, message, resource: None }
+}
+
+/// Leaders and workers fit apart, or not even that.
+fn not_both(form: Form<'_>, workers: u64, rest: &Rest<'_>) -> Shortfall {
+    let (leader, worker) = (form.leader(), form.worker());
+    let rows = [rest.table.row(leader), rest.table.row(worker)];
+    let mut verdicts = [leader, worker].map(|shape| Verdicts::new(shape, rest.asked.options));
+    let mut usable = |slot: &&Slot<'_>| verdicts.iter_mut().any(|of| of.of(&slot.bucket.class, &slot.node.name).is_usable());
+    let open = rest.table.slots.iter().filter(|slot| !slot.closed && usable(slot));
+    let mut sums = vec![0_i128; rest.table.columns().len()];
+    for slot in open {
+        for (sum, free) in sums.iter_mut().zip(rest.table.given_back(slot, rest.asked.service, true)) {
+            *sum += i128::from(free) * i128::from(slot.count);
         }
-        (reason, resource, message)
-    };
-    let _ = write!(message, "; {} of {} replicas fit", rest.groups, rest.want);
-    if rest.promised > 0 && census.usable > 0 {
-        let (pods, wait) = if rest.promised == 1 { ("pod", "is") } else { ("pods", "are") };
-        let _ = write!(message, "; {} {pods} of other services {wait} promised room and not assigned yet", rest.promised);
     }
-    if !shape.unsimulated.is_empty() {
-        let _ = write!(message, "; not simulated: {}", shape.unsimulated.join(", "));
+    let next = i128::from(rest.groups) + 1;
+    let [of_leader, of_worker] = rows;
+    let needs =
+        of_leader.into_iter().zip(of_worker).map(|(leader, worker)| (i128::from(leader) + i128::from(worker) * i128::from(workers)) * next);
+    // Of the resources that don't suffice taken together a device is what people plan by.
+    let short = rest.table.columns().iter().zip(sums.into_iter().zip(needs)).filter(|(_, (sum, need))| sum < need).map(|(name, _)| name);
+    let short = short.max_by_key(|name| is_extended(name));
+    Shortfall {
+        reason: if short.is_some() { Reason::InsufficientRoom } else { Reason::Fragmented },
+        message: format!(
+            "needs {}; apart there is room for {} leaders or {} workers",
+            group_of(form),
+            rest.outcome.leaders_apart,
+            rest.outcome.workers_apart
+        ),
+        resource: short.map(ToString::to_string),
     }
-    Shortfall { reason, message, resource }
 }
 
-fn not_selected(snapshot: &Snapshot, shape: &PodShape) -> String {
-    if let Some(name) = &shape.node_name {
-        return format!("there is no node {name}");
-    }
-    if snapshot.buckets.is_empty() {
-        return "the member has no nodes".to_owned();
-    }
-    // The labels that no node has at all say more than the whole selector.
-    let nowhere = |key: &str, value: &str| {
-        !snapshot.buckets.iter().any(|bucket| {
-            let has = |name: &str| super::selection::Labelled::label(&Named { class: &bucket.class, name }, key) == Some(value);
-            has(bucket.first_name())
-                || (bucket.class.name_labels.iter().any(|label| **label == *key) && bucket.nodes.iter().any(|node| has(&node.name)))
-        })
-    };
-    let absent: Vec<String> =
-        shape.selection.labels.iter().filter(|(key, value)| nowhere(key, value)).map(|(key, value)| format!("{key}={value}")).collect();
-    if absent.is_empty() { format!("no node matches {}", shape.selection.describe()) } else { format!("no node has {}", absent.join(", ")) }
-}
-
-fn that_match(shape: &PodShape) -> String {
-    let selection = shape.selection.describe();
-    if selection.is_empty() { selection } else { format!(" that matches {selection}") }
-}
-
-fn no_room(shape: &PodShape, rest: &Rest<'_>) -> (Reason, Option<String>, String) {
-    let row = rest.table.row(shape);
-    let columns = || rest.table.columns().iter().zip(&row).enumerate().filter(|(_, (_, request))| **request > 0);
+/// What stops the next single pod. The table is without all that fit.
+fn no_node(shape: &PodShape, rest: &Rest<'_>) -> Shortfall {
     let more = if rest.groups > 0 { "1 more node" } else { "1 node" };
     // A node that holds one already has no place for another that repels it.
-    let open: Vec<&Slot<'_>> =
-        rest.table.slots.iter().filter(|slot| !(shape.one_per_node && (slot.filled || slot.is_left_by(rest.service)))).collect();
-    let weigh = |slots: &mut dyn Iterator<Item = &&Slot<'_>>| slots.map(|slot| u64::from(slot.count)).sum::<u64>();
-    let lacks = |slot: &Slot<'_>, at: usize, request: i64| slot.free.get(at).is_some_and(|free| *free < request);
-    let blocked = |at: usize, request: i64| weigh(&mut open.iter().filter(|slot| lacks(slot, at, request)));
+    let open = |slot: &&Slot<'_>| !(shape.one_per_node && (slot.filled || slot.is_left_by(rest.asked.service)));
+    let open: Vec<&Slot<'_>> = rest.table.slots.iter().filter(open).collect();
+    let Some(stopper) = Stopper::find(rest.table, &open, shape) else { return at_most_one(more) };
+    let reason = if stopper.total(rest.table) < i128::from(stopper.request) { Reason::InsufficientRoom } else { Reason::Fragmented };
+    let mut message = format!("needs {more} with {}", stopper.ask(rest.table, shape));
+    let _ = write!(message, "; largest free: {}", stopper.largest(rest.table, &open, shape));
+    Shortfall { reason, message, resource: Some(stopper.name.to_owned()) }
+}
 
-    // The resource that keeps most nodes from taking one more; of equals a device, since it is what people plan by.
-    let stopper = columns()
-        .map(|(at, (name, request))| (blocked(at, *request), is_extended(name), at, name, *request))
-        .filter(|(blocked, ..)| *blocked > 0)
-        .max_by_key(|(blocked, extended, at, ..)| (*blocked, *extended, std::cmp::Reverse(*at)));
-    let Some((_, _, at, name, request)) = stopper else {
-        let message = format!("needs {more}, since a node takes one of these pods at most");
-        return (Reason::InsufficientRoom, None, message);
+/// What stops the next group of several pods of one shape. The table is without its own pods.
+fn no_nodes(shape: &PodShape, size: u64, rest: &Rest<'_>) -> Shortfall {
+    let row = rest.table.row(shape);
+    let placed = |pods: u64| {
+        let mut table = rest.table.clone();
+        let load = Load { row: &row, pods, once: shape.one_per_node, guest: None };
+        table.put(&load, Order::Packed, |_| true);
+        table
     };
-    let total: i64 = rest
-        .table
-        .slots
-        .iter()
-        .fold(0, |sum, slot| sum.saturating_add(slot.free.get(at).copied().unwrap_or_default().saturating_mul(i64::from(slot.count))));
-    let reason = if total < request { Reason::InsufficientRoom } else { Reason::Fragmented };
-
-    let mut beside: Vec<String> = columns()
-        .filter(|(other, (name, _))| *other != at && is_extended(name))
-        .map(|(_, (name, request))| format!("{request} {name}"))
-        .collect();
-    // Nodes that have enough of all else show best how near it is.
-    let others_suffice = |slot: &&&Slot<'_>| columns().all(|(other, (_, request))| other == at || !lacks(slot, other, *request));
-    let mut near: Vec<&&Slot<'_>> = open.iter().filter(others_suffice).collect();
-    if near.is_empty() {
-        near = open.iter().collect();
+    let whole = u64::from(rest.groups).saturating_mul(size).saturating_sub(rest.outcome.stay);
+    let (left, full) = (placed(whole), placed(u64::MAX));
+    let all = |table: &Table<'_>| table.slots.iter().map(|slot| u128::from(units(&slot.free, &row)) * u128::from(slot.count)).sum::<u128>();
+    let more = if rest.groups > 0 { "more " } else { "" };
+    if shape.one_per_node {
+        return at_most_one(&format!("{size} {more}nodes"));
     }
-    let mut blocks: Vec<(i64, u32)> = near.iter().map(|slot| (slot.free.get(at).copied().unwrap_or_default(), slot.count)).collect();
-    blocks.sort_unstable_by_key(|(free, _)| std::cmp::Reverse(*free));
-    let largest: Vec<String> = blocks
-        .into_iter()
-        .flat_map(|(free, count)| std::iter::repeat_n(free, (count as usize).min(BLOCKS)))
-        .take(BLOCKS)
-        .map(|free| display_free(name, free))
-        .collect();
+    let Some(stopper) = Stopper::find(&full, &full.slots.iter().collect::<Vec<_>>(), shape) else { return at_most_one("more nodes") };
+    let needed = i128::from(stopper.request) * i128::from(size);
+    let reason = if stopper.total(&left) < needed { Reason::InsufficientRoom } else { Reason::Fragmented };
+    // Where no node could ever take two of them, people count nodes.
+    let two = |slot: &Slot<'_>| slot.bucket.class.allocatable.get(stopper.name) / 2 >= stopper.request;
+    let noun = if left.slots.iter().any(two) { "places" } else { "nodes" };
+    let mut message = format!("needs {size} {more}{noun} with {}, has {}", stopper.ask(&left, shape), all(&left));
+    let _ = write!(message, "; largest free: {}", stopper.largest(&left, &left.slots.iter().collect::<Vec<_>>(), shape));
+    Shortfall { reason, message, resource: Some(stopper.name.to_owned()) }
+}
 
-    let model = shape.selection.labels.iter().find(|(key, _)| key == ACCELERATOR_MODEL).map(|(_, model)| format!(" ({model})"));
-    let mut message = format!("needs {more} with {} free {name}{}", display(name, request), model.unwrap_or_default());
-    if !beside.is_empty() {
-        beside.sort_unstable();
-        let _ = write!(message, " beside {}", beside.join(" and "));
+fn at_most_one(more: &str) -> Shortfall {
+    let message = format!("needs {more}, since a node takes one of these pods at most");
+    Shortfall { reason: Reason::InsufficientRoom, message, resource: None }
+}
+
+/// The resource that keeps most nodes from taking one more pod.
+struct Stopper<'a> {
+    at: usize,
+    name: &'a str,
+    request: i64,
+    row: Vec<i64>,
+}
+
+impl<'a> Stopper<'a> {
+    /// Of equals a device, since it is what people plan by.
+    fn find(table: &'a Table<'_>, open: &[&Slot<'_>], shape: &PodShape) -> Option<Self> {
+        let row = table.row(shape);
+        let blocked =
+            |at: usize, request: i64| open.iter().filter(|slot| lacks(slot, at, request)).map(|slot| u64::from(slot.count)).sum::<u64>();
+        let columns = table.columns().iter().zip(&row).enumerate().filter(|(_, (_, request))| **request > 0);
+        let (_, _, std::cmp::Reverse(at), name, request) = columns
+            .map(|(at, (name, request))| (blocked(at, *request), is_extended(name), std::cmp::Reverse(at), &**name, *request))
+            .filter(|(blocked, ..)| *blocked > 0)
+            .max_by_key(|(blocked, extended, at, ..)| (*blocked, *extended, *at))?;
+        Some(Self { at, name, request, row })
     }
-    let _ = write!(message, "; largest free: {}", largest.join(","));
-    (reason, Some(name.to_string()), message)
+
+    /// What is free of it on all nodes.
+    fn total(&self, table: &Table<'_>) -> i128 {
+        let free = |slot: &Slot<'_>| i128::from(slot.free.get(self.at).copied().unwrap_or_default()) * i128::from(slot.count);
+        table.slots.iter().map(free).sum()
+    }
+
+    /// `8 free amd.com/gpu (mi300x) beside 1 mellanox/hca`
+    fn ask(&self, table: &Table<'_>, shape: &PodShape) -> String {
+        let mut ask = format!("{} free {}{}", display(self.name, self.request), self.name, model(shape));
+        let others = table.columns().iter().zip(&self.row).enumerate();
+        let beside: Vec<String> = others
+            .filter(|(at, (name, request))| *at != self.at && **request > 0 && is_extended(name))
+            .map(|(_, (name, request))| format!("{request} {name}"))
+            .collect();
+        if !beside.is_empty() {
+            let _ = write!(ask, " beside {}", beside.join(" and "));
+        }
+        ask
+    }
+
+    /// The largest free blocks of it: `8,4,4`.
+    fn largest(&self, table: &Table<'_>, open: &[&Slot<'_>], shape: &PodShape) -> String {
+        let row = table.row(shape);
+        // Nodes that have enough of all else show best how near it is.
+        let others_suffice = |slot: &&&Slot<'_>| row.iter().enumerate().all(|(at, request)| at == self.at || !lacks(slot, at, *request));
+        let mut near: Vec<&&Slot<'_>> = open.iter().filter(others_suffice).collect();
+        if near.is_empty() {
+            near = open.iter().collect();
+        }
+        let mut blocks: Vec<(i64, u32)> =
+            near.iter().map(|slot| (slot.free.get(self.at).copied().unwrap_or_default(), slot.count)).collect();
+        blocks.sort_unstable_by_key(|(free, _)| std::cmp::Reverse(*free));
+        let blocks = blocks.into_iter().flat_map(|(free, count)| std::iter::repeat_n(free, (count as usize).min(BLOCKS)));
+        let largest: Vec<String> = blocks.take(BLOCKS).map(|free| display_free(self.name, free)).collect();
+        largest.join(",")
+    }
+}
+
+fn lacks(slot: &Slot<'_>, at: usize, request: i64) -> bool {
+    slot.free.get(at).is_some_and(|free| *free < request)
 }

@@ -1,11 +1,12 @@
 //! Nodes and pods of a member at one moment.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::accelerators;
-use super::pod::ServiceKey;
-use super::resources::Resources;
+use super::pod::{PodView, ServiceKey};
+use super::quota::QuotaView;
+use super::resources::{Resources, Sums};
 use super::room::Promise;
 use super::selection::{Labelled, Taint};
 use crate::api::federation::Accelerator;
@@ -14,7 +15,82 @@ use crate::api::federation::Accelerator;
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(super) buckets: Vec<Arc<Bucket>>,
-    pub(super) assigned: Arc<HashMap<Arc<ServiceKey>, u32>>,
+    pub(super) tallies: Arc<HashMap<Arc<ServiceKey>, Arc<Tally>>>,
+    pub(super) quotas: Quotas,
+}
+
+/// Quotas by namespace, sorted by name.
+pub(super) type Quotas = BTreeMap<String, Vec<Arc<QuotaView>>>;
+
+/// What a pod is in its workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It is no pod of a group.
+    #[default]
+    Single,
+    Leader,
+    Worker,
+}
+
+impl Role {
+    pub(super) fn of(pod: &PodView) -> Self {
+        match &pod.group {
+            None => Self::Single,
+            Some(group) if group.leader => Self::Leader,
+            Some(_) => Self::Worker,
+        }
+    }
+}
+
+/// Pods by what they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Roles {
+    pub(super) single: u32,
+    pub(super) leaders: u32,
+    pub(super) workers: u32,
+}
+
+impl Roles {
+    pub(super) fn step(&mut self, role: Role, by: i8) {
+        let count = match role {
+            Role::Single => &mut self.single,
+            Role::Leader => &mut self.leaders,
+            Role::Worker => &mut self.workers,
+        };
+        *count = count.saturating_add_signed(by.into());
+    }
+
+    pub(super) fn total(self) -> u32 {
+        self.single.saturating_add(self.of_groups())
+    }
+
+    /// Pods that are part of a group.
+    pub(super) fn of_groups(self) -> u32 {
+        self.leaders.saturating_add(self.workers)
+    }
+}
+
+/// All pods of one service.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    /// Those that have a node and stay.
+    pub(super) assigned: Roles,
+    /// Those that stay, with a node or without.
+    pub(super) staying: Roles,
+    /// Those that are being deleted.
+    pub(super) leaving: Roles,
+    /// What all of them asked for.
+    pub(super) requests: Sums,
+}
+
+/// A group of a `LeaderWorkerSet`, whether of the hub or not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Group {
+    pub(super) namespace: String,
+    pub(super) key: String,
+    pub(super) service: Option<Arc<ServiceKey>>,
+    /// It keeps other groups of its namespace off all nodes that have the value of its leader's node of this label.
+    pub(super) exclusive_topology: Option<String>,
 }
 
 /// What nodes of one kind have in common; most members have few of these.
@@ -63,12 +139,19 @@ pub(super) struct Bucket {
     pub(super) nodes: Vec<Arc<Node>>,
     /// Services with pods on any of the nodes, sorted.
     pub(super) services: Vec<Arc<ServiceKey>>,
+    /// Namespaces of the groups with pods on any of the nodes, sorted.
+    pub(super) group_namespaces: Vec<String>,
 }
 
 impl Bucket {
     pub(super) fn holds(&self, service: &ServiceKey) -> bool {
         let service = service.of_pods();
         self.services.binary_search_by(|other| other.as_ref().cmp(&service)).is_ok()
+    }
+
+    /// Whether pods of groups of this namespace run on any of the nodes.
+    pub(super) fn holds_groups(&self, namespace: &str) -> bool {
+        self.group_namespaces.binary_search_by(|other| other.as_str().cmp(namespace)).is_ok()
     }
 
     pub(super) fn first_name(&self) -> &str {
@@ -82,10 +165,15 @@ pub(super) struct Node {
     pub(super) name: Arc<str>,
     /// What services of the hub hold here, sorted by service.
     pub(super) services: Vec<(Arc<ServiceKey>, Held)>,
+    /// Groups with pods here, and whether it is their leader's node.
+    pub(super) groups: Vec<(Arc<Group>, bool)>,
 }
 
 impl Node {
     pub(super) fn held_by(&self, service: &ServiceKey) -> Option<&Held> {
+        if self.services.is_empty() {
+            return None;
+        }
         let service = service.of_pods();
         let found = self.services.binary_search_by(|(other, _)| other.as_ref().cmp(&service)).ok()?;
         self.services.get(found).map(|(_, held)| held)
@@ -96,11 +184,13 @@ impl Node {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
     /// Pods that stay.
-    pub(super) pods: u32,
+    pub(super) staying: Roles,
     /// Pods that are being deleted.
     pub(super) leaving: u32,
     /// What the pods that stay asked for.
     pub(super) requests: Resources,
+    /// What the others asked for.
+    pub(super) leaving_requests: Resources,
 }
 
 impl Snapshot {
@@ -111,7 +201,11 @@ impl Snapshot {
 
     /// Pods of a service that have a node and stay.
     pub fn assigned_pods(&self, service: &ServiceKey) -> u32 {
-        self.assigned.get(&*service.of_pods()).copied().unwrap_or_default()
+        self.tally(service).map_or(0, |tally| tally.assigned.total())
+    }
+
+    pub(super) fn tally(&self, service: &ServiceKey) -> Option<&Tally> {
+        self.tallies.get(&*service.of_pods()).map(Arc::as_ref)
     }
 
     /// Devices by resource, vendor and model, sorted; `promises` tells what is reserved.

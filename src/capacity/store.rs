@@ -6,21 +6,28 @@ use std::sync::Arc;
 
 use super::node::NodeView;
 use super::pod::{PodView, ServiceKey};
+use super::quota::QuotaView;
 use super::resources::{Resources, Sums};
-use super::snapshot::{Bucket, Class, Held, Node, Snapshot};
+use super::snapshot::{Bucket, Class, Group, Held, Node, Quotas, Role, Roles, Snapshot, Tally};
 
 /// Nodes and pods of one member. A change costs what it touches, and the next snapshot costs what was touched since the
-/// last one. Of a pod it keeps its node, its service and its request, the latter two shared by all pods alike.
+/// last one. Of a pod it keeps its node, its service, its group and its request, the latter three shared by all pods
+/// alike.
 #[derive(Debug, Default)]
 pub struct Store {
     nodes: HashMap<Arc<str>, NodeState>,
     pods: HashMap<Box<str>, Pod>,
+    /// By UID.
+    quotas: HashMap<String, Arc<QuotaView>>,
     classes: Pool<Arc<Class>>,
     requests: Pool<Resources>,
     services: Pool<Arc<ServiceKey>>,
-    assigned: Arc<HashMap<Arc<ServiceKey>, u32>>,
+    groups: Pool<Arc<Group>>,
+    tallies: Arc<HashMap<Arc<ServiceKey>, Arc<Tally>>>,
     /// Nodes that changed since the last snapshot.
     changed: HashSet<Arc<str>>,
+    /// Quotas, or pods without a node, did.
+    others_changed: bool,
     buckets: HashMap<BucketKey, BucketState>,
     snapshot: Arc<Snapshot>,
     node_count: usize,
@@ -28,9 +35,12 @@ pub struct Store {
 
 #[derive(Debug)]
 struct Pod {
-    node: Arc<str>,
+    /// `None` while it waits for one.
+    node: Option<Arc<str>>,
     requests: Resources,
     service: Option<Arc<ServiceKey>>,
+    group: Option<Arc<Group>>,
+    role: Role,
     terminating: bool,
 }
 
@@ -38,9 +48,12 @@ impl Pod {
     /// Whether nothing that counts has changed: most updates of a pod are about its containers.
     fn is_as(&self, pod: &PodView) -> bool {
         !pod.finished
-            && pod.node.as_deref() == Some(&*self.node)
+            && pod.node.as_deref() == self.node.as_deref()
             && pod.terminating == self.terminating
             && pod.service.as_ref() == self.service.as_deref()
+            && Role::of(pod) == self.role
+            && pod.group.as_ref().map(|group| (&group.key, &group.exclusive_topology))
+                == self.group.as_ref().map(|group| (&group.key, &group.exclusive_topology))
             && pod.requests == self.requests
     }
 }
@@ -53,14 +66,23 @@ struct NodeState {
     pods: usize,
     used: Sums,
     services: BTreeMap<Arc<ServiceKey>, HeldState>,
+    groups: BTreeMap<Arc<Group>, GroupState>,
     bucket: Option<BucketKey>,
 }
 
 #[derive(Debug, Default)]
 struct HeldState {
-    pods: u32,
+    staying: Roles,
     leaving: u32,
     requests: Sums,
+    leaving_requests: Sums,
+}
+
+/// Pods of one group on one node.
+#[derive(Debug, Default)]
+struct GroupState {
+    pods: u32,
+    leaders: u32,
 }
 
 type BucketKey = (Arc<Class>, Resources);
@@ -110,20 +132,24 @@ impl Store {
         }
     }
 
-    /// A pod is there, new or changed. One that takes no room, having ended or having no node yet, is not kept.
+    /// A pod is there, new or changed. One that counts nowhere is not kept: it has ended, or it has no node and no service
+    /// of the hub.
     pub fn upsert_pod(&mut self, pod: PodView) {
         if self.pods.get(pod.uid.as_str()).is_some_and(|kept| kept.is_as(&pod)) {
             return;
         }
         self.remove_pod(&pod.uid);
-        let Some(node) = pod.node.filter(|_| !pod.finished) else { return };
-        let node: Arc<str> = self.nodes.get_key_value(node.as_str()).map_or_else(|| Arc::from(node.as_str()), |(name, _)| name.clone());
-        let kept = Pod {
-            node: node.clone(),
-            requests: self.requests.share(pod.requests),
-            service: pod.service.map(|service| self.services.share(Arc::new(service))),
-            terminating: pod.terminating,
-        };
+        if pod.finished || (pod.node.is_none() && pod.service.is_none()) {
+            return;
+        }
+        let role = Role::of(&pod);
+        let node = pod.node.map(|node| self.nodes.get_key_value(node.as_str()).map_or_else(|| Arc::from(node), |(name, _)| name.clone()));
+        let service = pod.service.map(|service| self.services.share(Arc::new(service)));
+        let group = pod.group.map(|group| {
+            let (namespace, service) = (pod.namespace, service.clone());
+            self.groups.share(Arc::new(Group { namespace, key: group.key, service, exclusive_topology: group.exclusive_topology }))
+        });
+        let kept = Pod { node, requests: self.requests.share(pod.requests), service, group, role, terminating: pod.terminating };
         self.count(&kept, 1);
         self.pods.insert(pod.uid.into_boxed_str(), kept);
     }
@@ -137,29 +163,51 @@ impl Store {
 
     /// Adds (1) or takes off (-1) what a pod holds.
     fn count(&mut self, pod: &Pod, sign: i8) {
-        let state = self.nodes.entry(pod.node.clone()).or_default();
-        let step = |count: &mut u32| *count = count.saturating_add_signed(sign.into());
+        if let Some(service) = &pod.service {
+            self.others_changed |= pod.node.is_none();
+            let tallies = Arc::make_mut(&mut self.tallies);
+            let tally = Arc::make_mut(tallies.entry(service.clone()).or_default());
+            tally.requests.add_all(&pod.requests, sign.into());
+            if pod.terminating {
+                tally.leaving.step(pod.role, sign);
+            } else {
+                tally.staying.step(pod.role, sign);
+                if pod.node.is_some() {
+                    tally.assigned.step(pod.role, sign);
+                }
+            }
+            if tally.staying.total() == 0 && tally.leaving.total() == 0 {
+                tallies.remove(service);
+            }
+        }
+        let Some(node) = &pod.node else { return };
+        let state = self.nodes.entry(node.clone()).or_default();
         state.pods = state.pods.saturating_add_signed(sign.into());
         state.used.add_all(&pod.requests, sign.into());
         if let Some(service) = &pod.service {
             let held = state.services.entry(service.clone()).or_default();
             if pod.terminating {
-                step(&mut held.leaving);
+                held.leaving = held.leaving.saturating_add_signed(sign.into());
+                held.leaving_requests.add_all(&pod.requests, sign.into());
             } else {
-                step(&mut held.pods);
+                held.staying.step(pod.role, sign);
                 held.requests.add_all(&pod.requests, sign.into());
-                let assigned = Arc::make_mut(&mut self.assigned);
-                let count = assigned.entry(service.clone()).or_default();
-                step(count);
-                if *count == 0 {
-                    assigned.remove(service);
-                }
             }
-            if held.pods == 0 && held.leaving == 0 {
+            if held.staying.total() == 0 && held.leaving == 0 {
                 state.services.remove(service);
             }
         }
-        self.changed.insert(pod.node.clone());
+        if let Some(group) = &pod.group {
+            let here = state.groups.entry(group.clone()).or_default();
+            here.pods = here.pods.saturating_add_signed(sign.into());
+            if pod.role == Role::Leader {
+                here.leaders = here.leaders.saturating_add_signed(sign.into());
+            }
+            if here.pods == 0 {
+                state.groups.remove(group);
+            }
+        }
+        self.changed.insert(node.clone());
     }
 
     /// Forgets all nodes, before they are listed anew.
@@ -177,21 +225,51 @@ impl Store {
         }
     }
 
+    /// A quota is there, new or changed.
+    pub fn upsert_quota(&mut self, quota: QuotaView) {
+        let same = self.quotas.get(&quota.uid).is_some_and(|known| known.bounds_as(&quota));
+        self.others_changed |= !same;
+        self.quotas.insert(quota.uid.clone(), Arc::new(quota));
+    }
+
+    /// A quota is gone.
+    pub fn remove_quota(&mut self, uid: &str) {
+        self.others_changed |= self.quotas.remove(uid).is_some();
+    }
+
+    /// Forgets all quotas, before they are listed anew.
+    pub fn clear_quotas(&mut self) {
+        self.others_changed |= !self.quotas.is_empty();
+        self.quotas.clear();
+    }
+
+    fn quotas(&self) -> Quotas {
+        let mut quotas = Quotas::new();
+        for quota in self.quotas.values() {
+            quotas.entry(quota.namespace.clone()).or_default().push(quota.clone());
+        }
+        for list in quotas.values_mut() {
+            list.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        }
+        quotas
+    }
+
     /// Nodes that are known.
     pub fn node_count(&self) -> usize {
         self.node_count
     }
 
-    /// Pods that are kept: those that take room.
+    /// Pods that are kept: those that take room, and those of services that wait for a node.
     pub fn pod_count(&self) -> usize {
         self.pods.len()
     }
 
     /// What is known now, as a value that doesn't change any more.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
-        if self.changed.is_empty() {
+        if self.changed.is_empty() && !self.others_changed {
             return self.snapshot.clone();
         }
+        self.others_changed = false;
         for name in std::mem::take(&mut self.changed) {
             let Some(state) = self.nodes.get_mut(&name) else { continue };
             if let Some(old) = state.bucket.take()
@@ -206,8 +284,9 @@ impl Store {
             if let Some(class) = &state.class {
                 let key = (class.clone(), state.used.resources());
                 let services = state.services.iter().map(|(service, held)| (service.clone(), held.view())).collect();
+                let groups = state.groups.iter().map(|(group, here)| (group.clone(), here.leaders > 0)).collect();
                 let bucket = self.buckets.entry(key.clone()).or_default();
-                bucket.nodes.insert(name.clone(), Arc::new(Node { name, services }));
+                bucket.nodes.insert(name.clone(), Arc::new(Node { name, services, groups }));
                 bucket.built = None;
                 state.bucket = Some(key);
             } else if state.pods == 0 {
@@ -216,9 +295,10 @@ impl Store {
         }
         let mut buckets: Vec<Arc<Bucket>> = self.buckets.iter_mut().map(|(key, state)| state.build(key)).collect();
         buckets.sort_unstable_by(|a, b| a.first_name().cmp(b.first_name()));
-        self.snapshot = Arc::new(Snapshot { buckets, assigned: self.assigned.clone() });
+        self.snapshot = Arc::new(Snapshot { buckets, tallies: self.tallies.clone(), quotas: self.quotas() });
         self.classes.tidy(|class| Arc::strong_count(class) == 1);
         self.requests.tidy(Resources::is_unshared);
+        self.groups.tidy(|group| Arc::strong_count(group) == 1);
         self.services.tidy(|service| Arc::strong_count(service) == 1);
         self.snapshot.clone()
     }
@@ -226,7 +306,8 @@ impl Store {
 
 impl HeldState {
     fn view(&self) -> Held {
-        Held { pods: self.pods, leaving: self.leaving, requests: self.requests.resources() }
+        let (requests, leaving_requests) = (self.requests.resources(), self.leaving_requests.resources());
+        Held { staying: self.staying, leaving: self.leaving, requests, leaving_requests }
     }
 }
 
@@ -238,7 +319,10 @@ impl BucketState {
                 let mut services: Vec<_> = nodes.iter().flat_map(|node| &node.services).map(|(service, _)| service.clone()).collect();
                 services.sort_unstable();
                 services.dedup();
-                Arc::new(Bucket { class: class.clone(), used: used.clone(), nodes, services })
+                let mut namespaces: Vec<_> = nodes.iter().flat_map(|node| &node.groups).map(|(group, _)| group.namespace.clone()).collect();
+                namespaces.sort_unstable();
+                namespaces.dedup();
+                Arc::new(Bucket { class: class.clone(), used: used.clone(), nodes, services, group_namespaces: namespaces })
             })
             .clone()
     }
