@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::api::federation::{MemberClusterSpec, TaintEffect};
+use crate::api::lws::Release;
+use crate::api::odin::WorkloadKind;
 use crate::api::reason::Reason;
 
 /// The oldest minor version of Kubernetes 1 that a member may have.
@@ -35,6 +37,20 @@ pub struct MemberFacts<'a> {
     pub ready: Result<(), &'a str>,
     /// Version of its API server, if known.
     pub kubernetes_version: Option<&'a str>,
+    /// Whether it serves `LeaderWorkerSet`.
+    pub leader_worker_set: LwsSupport,
+}
+
+/// Whether a member serves `LeaderWorkerSet`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LwsSupport {
+    /// It was not found out yet.
+    #[default]
+    Unknown,
+    /// The member surely has no such API.
+    Absent,
+    /// It has; which release is known or not.
+    Served(Option<Release>),
 }
 
 /// What of a service decides which members may hold it.
@@ -44,6 +60,8 @@ pub struct ServiceFacts<'a> {
     pub namespace: &'a str,
     /// Labels of its namespace on the hub.
     pub namespace_labels: &'a BTreeMap<String, String>,
+    /// The workload that it needs.
+    pub kind: WorkloadKind,
 }
 
 /// The first rule that keeps the service away from the member, in an order that never changes.
@@ -60,6 +78,23 @@ pub fn exclude(member: &MemberFacts<'_>, service: &ServiceFacts<'_>) -> Option<E
         let value = taint.value.as_ref().map(|value| format!("={value}")).unwrap_or_default();
         let message = format!("the member has the taint {}{value}:{:?}, which the service doesn't tolerate", taint.key, taint.effect);
         return Some(Exclusion::new(Reason::TaintNotTolerated, message));
+    }
+    if service.kind == WorkloadKind::LeaderWorkerSet {
+        match member.leader_worker_set {
+            LwsSupport::Unknown => {
+                let message = "whether the member has the LeaderWorkerSet API is not found out yet";
+                return Some(Exclusion::new(Reason::CapacityUnknown, message));
+            }
+            LwsSupport::Absent => {
+                let message = "the member doesn't have the LeaderWorkerSet API, which the service needs";
+                return Some(Exclusion::new(Reason::NoLeaderWorkerSet, message));
+            }
+            LwsSupport::Served(Some(Release::Before0_7)) => {
+                let message = "the member has LeaderWorkerSet before 0.7; 0.7 or later is needed";
+                return Some(Exclusion::new(Reason::VersionTooOld, message));
+            }
+            LwsSupport::Served(_) => {}
+        }
     }
     if let Some(version) = member.kubernetes_version
         && is_too_old(version)
@@ -117,7 +152,7 @@ mod tests {
     #[test]
     fn rules_in_their_order() {
         let labels = BTreeMap::from([("team".to_owned(), "a".to_owned())]);
-        let service = ServiceFacts { namespace: "chat", namespace_labels: &labels };
+        let service = ServiceFacts { namespace: "chat", namespace_labels: &labels, kind: WorkloadKind::Deployment };
         let all_wrong = json!({
             "suspend": true,
             "taints": [{"key": "gpu", "value": "x", "effect": "NoSchedule"}],
@@ -156,9 +191,33 @@ mod tests {
             ),
         ] {
             let spec = spec(&more);
-            let member = MemberFacts { spec: &spec, ready, kubernetes_version: version };
+            let member = MemberFacts { spec: &spec, ready, kubernetes_version: version, leader_worker_set: LwsSupport::Absent };
             let found = exclude(&member, &service);
             assert_eq!(found.as_ref().map(|found| (found.reason, found.message.as_str())), expected, "{more} {version:?}");
+        }
+    }
+
+    #[test]
+    fn i30_only_services_that_need_leader_worker_sets_look_for_them() {
+        let labels = BTreeMap::new();
+        let too_old = Some((Reason::VersionTooOld, "the member has LeaderWorkerSet before 0.7; 0.7 or later is needed"));
+        let absent = Some((Reason::NoLeaderWorkerSet, "the member doesn't have the LeaderWorkerSet API, which the service needs"));
+        let unknown = Some((Reason::CapacityUnknown, "whether the member has the LeaderWorkerSet API is not found out yet"));
+        let not_allowed = Some((Reason::NamespaceNotAllowed, "the member's namespaceSelector doesn't select the namespace chat"));
+        for (support, expected) in [
+            (LwsSupport::Unknown, unknown),
+            (LwsSupport::Absent, absent),
+            (LwsSupport::Served(Some(Release::Before0_7)), too_old),
+            (LwsSupport::Served(Some(Release::V0_7)), not_allowed),
+            (LwsSupport::Served(Some(Release::V0_9)), not_allowed),
+            (LwsSupport::Served(None), not_allowed),
+        ] {
+            for (kind, expected) in [(WorkloadKind::LeaderWorkerSet, expected), (WorkloadKind::Deployment, not_allowed)] {
+                let spec = spec(&json!({"namespaceSelector": {"matchLabels": {"team": "b"}}}));
+                let member = MemberFacts { spec: &spec, ready: Ok(()), kubernetes_version: None, leader_worker_set: support };
+                let found = exclude(&member, &ServiceFacts { namespace: "chat", namespace_labels: &labels, kind });
+                assert_eq!(found.as_ref().map(|found| (found.reason, found.message.as_str())), expected, "{kind:?} {support:?}");
+            }
         }
     }
 

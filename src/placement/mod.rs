@@ -8,7 +8,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use filter::{Exclusion, MemberFacts, ServiceFacts, exclude};
+pub use filter::{Exclusion, LwsSupport, MemberFacts, ServiceFacts, exclude};
 pub use ledger::Ledger;
 pub use pack::{Demand, Member, decide};
 pub use plan::Plan;

@@ -10,7 +10,7 @@ use super::filter::Exclusion;
 use super::ledger::Ledger;
 use super::plan::Plan;
 use crate::api::reason::Reason;
-use crate::capacity::{GroupRequest, Options, Room, ServiceKey, Snapshot, room};
+use crate::capacity::{GroupRequest, Options, Promise, Room, ServiceKey, Snapshot, room};
 
 /// A member as placement sees it.
 #[derive(Clone, Debug)]
@@ -70,9 +70,11 @@ fn rest_at(demand: &Demand<'_>, members: &[&Member<'_>], ledger: &Ledger) -> Opt
     if let Some((name, _)) = held {
         return Some(name.clone());
     }
-    let rooms = members.iter().filter_map(|member| Some((member, ask(demand, member, ledger, 0).ok()?)));
+    let rooms = members.iter().filter_map(|member| Some((member, ask(demand, member, ledger, 1).ok()?)));
     rooms
-        .max_by_key(|(member, room)| (room.spare, stable_hash(demand.uid, member.uid), Reverse(member.name)))
+        .max_by_key(|(member, room)| {
+            (!room.fragile, room.groups.saturating_add(room.spare), stable_hash(demand.uid, member.uid), Reverse(member.name))
+        })
         .map(|(member, _)| member.name.to_owned())
 }
 
@@ -107,13 +109,19 @@ fn grow(demand: &Demand<'_>, members: &[&Member<'_>], ledger: &Ledger, plan: &mu
     let here = |plan: &Plan, member: &Member<'_>| plan.placements.get(member.name).copied().unwrap_or_default();
 
     let mut candidates = Vec::new();
+    let mut answers = Vec::with_capacity(members.len());
     for member in members {
         let here = here(plan, member);
-        if let Ok(room) = ask(demand, member, ledger, here.saturating_add(missing)) {
-            let more = room.groups.saturating_add(room.spare).saturating_sub(here);
+        let want = here.saturating_add(missing);
+        let answer = ask(demand, member, ledger, want);
+        if let Ok(room) = &answer {
+            // Where not all can be relied on, nothing beyond is counted either.
+            let fits = if room.fragile { room.robust } else { room.groups.saturating_add(room.spare) };
+            let more = fits.saturating_sub(here);
             let rests = plan.placements.contains_key(member.name);
             candidates.push(Candidate { name: member.name, holds: here > 0, rests, more, hash: stable_hash(demand.uid, member.uid) });
         }
+        answers.push((want, answer));
     }
     while missing > 0 {
         let best = candidates.iter().enumerate().filter(|(_, candidate)| candidate.more > 0).max_by_key(|(_, candidate)| {
@@ -124,17 +132,25 @@ fn grow(demand: &Demand<'_>, members: &[&Member<'_>], ledger: &Ledger, plan: &mu
         let chosen = candidates.swap_remove(at);
         let takes = chosen.more.min(missing);
         *plan.placements.entry(chosen.name.to_owned()).or_default() += takes;
+        plan.spare.insert(chosen.name.to_owned(), chosen.more - takes);
         missing -= takes;
     }
+    let untouched = candidates.iter().filter(|candidate| candidate.holds);
+    plan.spare.extend(untouched.map(|candidate| (candidate.name.to_owned(), candidate.more)));
 
     plan.unplaced = missing;
     if missing > 0 {
-        // Asked again with what is placed by now, so that the same state always gives the same words.
-        let why = |member: &&Member<'_>| match ask(demand, member, ledger, here(plan, member).saturating_add(missing)) {
-            Err(exclusion) => Some(exclusion),
-            Ok(room) => room.stopped_by.map(|stopped| Exclusion::new(stopped.reason, stopped.message)),
-        };
-        let rejected = members.iter().filter_map(|member| Some((member.name, why(member)?))).collect();
+        // Asked again where something was placed meanwhile, so that the same state always gives the same words.
+        let mut rejected = Vec::new();
+        for (member, (asked, answer)) in members.iter().zip(answers) {
+            let want = here(plan, member).saturating_add(missing);
+            let answer = if want == asked { answer } else { ask(demand, member, ledger, want) };
+            match answer.map(|room| room.stopped_by) {
+                Err(exclusion) => rejected.push((member.name, exclusion)),
+                Ok(Some(stopped)) => rejected.push((member.name, Exclusion::new(stopped.reason, stopped.message))),
+                Ok(None) => {}
+            }
+        }
         plan.reject(rejected);
     }
 }
@@ -147,7 +163,10 @@ fn ask(demand: &Demand<'_>, member: &Member<'_>, ledger: &Ledger, want: u32) -> 
     let Some(snapshot) = member.snapshot else {
         return Err(Exclusion::new(Reason::CapacityUnknown, "nodes and pods of the member aren't known yet"));
     };
-    let promises = ledger.promises(member.name, demand.uid);
+    let mut promises = ledger.promises(member.name, demand.uid);
+    if let Some(groups) = demand.existing.get(member.name) {
+        promises.push(Promise { service: demand.service.clone(), request: demand.request.clone(), groups: *groups });
+    }
     Ok(room(snapshot, &demand.request, &demand.service, &promises, want, &member.options))
 }
 

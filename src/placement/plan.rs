@@ -20,6 +20,8 @@ pub struct Plan {
     pub rejections: Vec<Rejection>,
     /// How many members didn't for each reason, all of them.
     pub rejection_summary: BTreeMap<String, i32>,
+    /// Groups that fit besides those placed, by member, as far as they were counted: what a rollout may use.
+    pub spare: BTreeMap<String, u32>,
 }
 
 impl Plan {
@@ -42,16 +44,19 @@ fn distance(reason: Reason) -> u8 {
     match reason {
         Reason::Fragmented => 0,
         Reason::InsufficientRoom => 1,
-        Reason::NodesTainted => 2,
-        Reason::NodesUnavailable => 3,
-        Reason::LabelWithoutDevices => 4,
-        Reason::CapacityUnknown => 5,
-        Reason::NamespaceNotAllowed => 6,
-        Reason::TaintNotTolerated => 7,
-        Reason::Suspended => 8,
-        Reason::NotReady => 9,
-        Reason::VersionTooOld => 10,
-        Reason::NoSuchAccelerator => 11,
-        _ => 12,
+        Reason::Fragile => 2,
+        Reason::QuotaExceeded => 3,
+        Reason::NodesTainted => 4,
+        Reason::NodesUnavailable => 5,
+        Reason::LabelWithoutDevices => 6,
+        Reason::CapacityUnknown => 7,
+        Reason::NamespaceNotAllowed => 8,
+        Reason::TaintNotTolerated => 9,
+        Reason::Suspended => 10,
+        Reason::NotReady => 11,
+        Reason::NoLeaderWorkerSet => 12,
+        Reason::VersionTooOld => 13,
+        Reason::NoSuchAccelerator => 14,
+        _ => 15,
     }
 }
