@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 
+use super::child;
 use super::observation::{ApplyState, MemberObservation, WorkloadView};
 use super::report::Facts;
-use crate::api::odin::{Phase, Placement};
+use crate::api::odin::{Phase, Placement, WorkloadKind};
 use crate::api::reason::Reason;
 
 /// Counts of one member, in groups.
@@ -18,6 +19,16 @@ pub(super) struct Counts {
     pub(super) updated: u32,
 }
 
+impl Counts {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            current: self.current.saturating_add(other.current),
+            ready: self.ready.saturating_add(other.ready),
+            updated: self.updated.saturating_add(other.updated),
+        }
+    }
+}
+
 /// One member's share of a service, as it stands.
 #[derive(Clone, Debug)]
 pub(super) struct Share<'a> {
@@ -29,6 +40,10 @@ pub(super) struct Share<'a> {
     pub(super) leaving: bool,
     /// What is seen there; nothing when the member isn't known any more.
     pub(super) seen: Option<&'a MemberObservation>,
+    /// Its workload, if there is one of the kind that the service has now.
+    pub(super) view: Option<&'a WorkloadView>,
+    /// Its workload of the kind that the service had before, which serves until its successor was accepted.
+    pub(super) previous: Option<&'a WorkloadView>,
     /// Its placement in the present status.
     pub(super) before: Option<&'a Placement>,
     /// The member can be seen now: its counts are not just the last known ones.
@@ -47,18 +62,19 @@ impl<'a> Share<'a> {
     fn new(facts: &Facts<'a>, cluster: &'a str, wanted: u32, leaving: bool, seen: Option<&'a MemberObservation>) -> Self {
         let before = placements(facts).iter().find(|p| p.cluster == cluster);
         let fresh = seen.is_some_and(|s| s.reachable && s.trouble.is_none());
-        let view = seen.and_then(|s| s.workload.as_ref());
-        let applied = facts.rendered.is_ok() && seen.is_some_and(|s| is_current(facts, s));
-        let observed = seen.zip(view).is_some_and(|(s, v)| has_observed(&s.applied, v));
-        let counts = counts(facts, seen, before, fresh, observed);
-        let mut share = Self { cluster, wanted, leaving, seen, before, fresh, applied, observed, counts, done: false };
-        share.done = share.is_done();
+        let kind = facts.workload.map(|w| w.kind);
+        let (view, left) = match seen.and_then(|s| s.workload.as_ref()) {
+            Some(view) if kind.is_some_and(|kind| kind != view.kind) => (None, Some(view)),
+            view => (view, None),
+        };
+        let previous = seen.and_then(|s| s.previous.as_ref()).or(left);
+        let applied = facts.rendered.is_ok() && seen.is_some_and(|s| is_current(facts, s, view));
+        let observed = seen.zip(view).is_some_and(|(s, v)| child::has_observed(&s.applied, v));
+        let mut share =
+            Self { cluster, wanted, leaving, seen, view, previous, before, fresh, applied, observed, counts: None, done: false };
+        share.counts = share.count(facts);
+        share.done = share.is_done(facts.workload.map_or(0, |w| w.partition));
         share
-    }
-
-    /// Its workload, if there is one.
-    pub(super) fn view(&self) -> Option<&'a WorkloadView> {
-        self.seen.and_then(|s| s.workload.as_ref())
     }
 
     /// The counts, or zeros.
@@ -73,13 +89,49 @@ impl<'a> Share<'a> {
         self.seen.and_then(|s| s.last_seen).or(before).unwrap_or(now)
     }
 
-    fn is_done(&self) -> bool {
+    /// A group of several pods was made anew because a container of it ended, whatever its pods do now.
+    pub(super) fn remembers_a_crash(&self) -> bool {
+        let is_end = |reason| matches!(reason, Reason::CrashLoopBackOff | Reason::OomKilled | Reason::RunContainerError | Reason::Error);
+        self.seen.is_some_and(|seen| seen.signals.iter().any(|signal| signal.group.is_some() && is_end(signal.reason)))
+    }
+
+    /// What it holds, as far as that is known. What is left of another kind still serves, and counts like groups of an
+    /// old revision.
+    fn count(&self, facts: &Facts<'_>) -> Option<Counts> {
+        let old = self.previous.map(child::counts).map(|counts| Counts { updated: 0, ..counts }).unwrap_or_default();
+        match self.view {
+            Some(view) if self.observed => {
+                let counts = child::counts(view);
+                let updated = if of_current_revision(facts, self.seen, view) { counts.updated } else { 0 };
+                Some(old.plus(Counts { updated, ..counts }))
+            }
+            // The child still speaks of what was there before: its groups go on, none is known to be of the new revision.
+            Some(view) if self.fresh && child::has_reported(view) => Some(old.plus(Counts { updated: 0, ..child::counts(view) })),
+            _ if self.fresh => Some(old),
+            _ => self.before.and_then(counts_of),
+        }
+    }
+
+    fn is_done(&self, partition: u32) -> bool {
+        let Some(view) = self.view else { return false };
+        let settled = view.deletion_timestamp.is_none() && self.previous.is_none() && !child::is_updating(view);
         let Counts { current, ready, updated } = self.known();
-        let old = current.saturating_sub(updated);
-        let deleting = self.view().is_some_and(|v| v.deletion_timestamp.is_some());
-        // Some of the ready ones may be of the old revision; at least the rest is of the current one.
-        let enough = updated >= self.wanted && ready.saturating_sub(old) >= self.wanted;
-        self.fresh && self.applied && self.observed && !deleting && enough && (self.wanted > 0 || current == 0)
+        let enough = match view.kind {
+            WorkloadKind::Deployment => {
+                // Some of the ready ones may be of the old revision; at least the rest is of the current one.
+                let old = current.saturating_sub(updated);
+                updated >= self.wanted && ready.saturating_sub(old) >= self.wanted
+            }
+            WorkloadKind::LeaderWorkerSet => {
+                // Surge groups end with the rollout, but stay while a partition holds it; they are always updated.
+                let surge = current.saturating_sub(self.wanted);
+                let wanted = self.wanted;
+                (surge == 0 || partition > 0)
+                    && updated.saturating_sub(surge) >= wanted.saturating_sub(partition)
+                    && ready.saturating_sub(surge) >= wanted
+            }
+        };
+        self.fresh && self.applied && self.observed && settled && enough && (self.wanted > 0 || current == 0)
     }
 }
 
@@ -131,11 +183,11 @@ fn is_leaving(placement: &Placement) -> bool {
 
 /// Whether what was accepted is the current rendering, for the current generation. While no answer is known (after a
 /// start of the hub), or the last one was no verdict (a timeout), the object itself says what was applied to it.
-fn is_current(facts: &Facts<'_>, seen: &MemberObservation) -> bool {
+fn is_current(facts: &Facts<'_>, seen: &MemberObservation, view: Option<&WorkloadView>) -> bool {
     let is_wanted = |generation: i64, hash: &str| {
         generation >= facts.service.metadata.generation.unwrap_or(0) && facts.workload.is_none_or(|w| w.hash == hash)
     };
-    match (&seen.applied, &seen.workload) {
+    match (&seen.applied, view) {
         (ApplyState::Applied { generation, hash, .. }, _) => is_wanted(*generation, hash),
         (ApplyState::Pending | ApplyState::Failed { reason: Reason::ApplyFailed, .. }, Some(view)) => {
             view.service_generation.zip(view.rendered_hash.as_deref()).is_some_and(|(generation, hash)| is_wanted(generation, hash))
@@ -144,32 +196,11 @@ fn is_current(facts: &Facts<'_>, seen: &MemberObservation) -> bool {
     }
 }
 
-/// Whether the child's controller has seen what was applied last, by whomever if it isn't known.
-fn has_observed(applied: &ApplyState, view: &WorkloadView) -> bool {
-    let generation = match applied {
-        ApplyState::Applied { object_generation, .. } => *object_generation,
-        ApplyState::Pending | ApplyState::Failed { .. } => view.generation,
-    };
-    view.observed_generation.is_some_and(|observed| observed > 0 && observed >= generation)
-}
-
-fn counts(facts: &Facts<'_>, seen: Option<&MemberObservation>, before: Option<&Placement>, fresh: bool, observed: bool) -> Option<Counts> {
-    let before = before.and_then(|p| {
-        let count = |n: Option<i32>| n.map(|n| u32::try_from(n).unwrap_or(0));
-        let current = count(p.current_replicas)?;
-        Some(Counts { current, ready: count(p.ready_replicas).unwrap_or(0), updated: count(p.updated_replicas).unwrap_or(0) })
-    });
-    let view = seen.and_then(|s| s.workload.as_ref());
-    match view {
-        Some(view) if observed => {
-            let updated = if of_current_revision(facts, seen, view) { view.updated } else { 0 };
-            Some(Counts { current: view.replicas, ready: view.ready, updated })
-        }
-        // The child still speaks of what was there before: its groups go on, none is known to be of the new revision.
-        Some(_) if fresh => Some(Counts { updated: 0, ..before.unwrap_or_default() }),
-        None if fresh => Some(Counts::default()),
-        _ => before,
-    }
+/// The counts that a placement told last.
+fn counts_of(placement: &Placement) -> Option<Counts> {
+    let count = |n: Option<i32>| n.map(|n| u32::try_from(n).unwrap_or(0));
+    let current = count(placement.current_replicas)?;
+    Some(Counts { current, ready: count(placement.ready_replicas).unwrap_or(0), updated: count(placement.updated_replicas).unwrap_or(0) })
 }
 
 /// Whether the child's updated groups are those of the current rendering. Without a rendering what runs is all there

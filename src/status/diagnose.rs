@@ -1,55 +1,18 @@
 //! The one cause of trouble, picked by rank: the nearer to the root, the better.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use super::counters::Share;
-use super::observation::{ApplyState, WorkloadView};
+use super::observation::{ApplyState, MemberObservation, WorkloadView};
+use super::rank::{HUB_REFUSAL, MEMBER_REFUSAL, MEMBER_UNSEEN, UNPLACED, rank};
 use super::report::{Facts, second};
 use super::text::{self, Cleaner};
 use crate::api::odin::{Diagnostic, ObjectRef, Placement, Rejection};
 use crate::api::reason::Reason;
-
-/// Rank of a reason: lower is nearer to the cause.
-pub(super) fn rank(reason: Reason) -> u8 {
-    use Reason as R;
-    match reason {
-        R::ApplyDenied | R::ApplyFailed | R::ObjectConflict | R::NamespaceNotAllowed | R::WaitingForDeletion | R::Forbidden => {
-            MEMBER_REFUSAL
-        }
-        R::FailedCreate => FAILED_CREATE,
-        R::ImagePullBackOff | R::ErrImagePull | R::InvalidImageName | R::CreateContainerConfigError | R::RunContainerError => 4,
-        R::OomKilled | R::CrashLoopBackOff | R::Error => 5,
-        R::Unschedulable | R::SchedulingGated | R::Evicted | R::NodeLost => 6,
-        R::Unplaced => UNPLACED,
-        R::MemberUnreachable
-        | R::CredentialInvalid
-        | R::CredentialMissing
-        | R::CredentialRefused
-        | R::CredentialExpired
-        | R::Unreachable
-        | R::ClusterReplaced
-        | R::Duplicate
-        | R::NotSynced
-        | R::NotReady => MEMBER_UNSEEN,
-        R::ProgressDeadlineExceeded => 9,
-        R::ProbeFailing | R::Starting => 10,
-        _ => HUB_REFUSAL,
-    }
-}
-
-/// Whether a reason tells of something that runs, or tries to, in a member.
-pub(super) fn is_about_pods(reason: Reason) -> bool {
-    let rank = rank(reason);
-    rank >= FAILED_CREATE && rank != UNPLACED && rank != MEMBER_UNSEEN
-}
-
-const HUB_REFUSAL: u8 = 1;
-const MEMBER_REFUSAL: u8 = 2;
-const FAILED_CREATE: u8 = 3;
-const UNPLACED: u8 = 7;
-const MEMBER_UNSEEN: u8 = 8;
 
 /// Trouble somewhere, with how much of the service it touches.
 #[derive(Clone, Debug)]
@@ -62,7 +25,18 @@ pub(super) struct Signal<'a> {
     /// The member that it is in; nothing for trouble of the hub itself.
     pub(super) cluster: Option<&'a str>,
     container: Option<String>,
-    groups: u32,
+    extent: Extent,
+}
+
+/// How much of a service a signal touches.
+#[derive(Clone, Copy, Debug)]
+enum Extent {
+    /// So many groups of the member, by an object that stands for all of them.
+    Groups(u32),
+    /// The group of this number; others may touch the same one.
+    Group(u32),
+    /// One pod that is a group of its own.
+    Pod,
 }
 
 impl Signal<'_> {
@@ -71,17 +45,32 @@ impl Signal<'_> {
         self.rank == MEMBER_REFUSAL
     }
 
-    /// Reason and text for a placement, which knows its cluster already, held as steady as the diagnostic.
-    pub(super) fn for_placement(&self, before: Option<&Placement>) -> (String, String) {
-        let prefix = format!("{}: ", self.object.name);
-        if let Some((reason, message)) = before.and_then(|p| p.reason.as_ref().zip(p.message.as_ref()))
-            && other_word(self.reason).is_some_and(|r| r.as_str() == reason)
-            && message.starts_with(&prefix)
-        {
-            return (reason.clone(), message.clone());
-        }
-        (self.reason.as_str().to_owned(), text::cut_bytes(format!("{prefix}{}", self.text), text::PLACEMENT_LIMIT))
+    /// Whether this is what a diagnostic tells, perhaps with other numbers.
+    fn is_told_by(&self, told: &Diagnostic) -> bool {
+        self.has_word(&told.reason)
+            && self.cluster == told.cluster.as_deref()
+            && self.object == told.involved_object
+            && self.container == told.container
     }
+
+    fn has_word(&self, reason: &str) -> bool {
+        self.reason.as_str() == reason || other_word(self.reason).is_some_and(|other| other.as_str() == reason)
+    }
+}
+
+/// Reason and text for a placement, which knows its cluster already: of the worst signals, which come first, the one
+/// that is told already, else the first.
+pub(super) fn for_placement(signals: &[Signal<'_>], before: Option<&Placement>) -> Option<(String, String)> {
+    let first = signals.first()?;
+    let told = before.and_then(|p| p.reason.as_ref().zip(p.message.as_ref()));
+    let prefix = |signal: &Signal<'_>| format!("{}: ", signal.object.name);
+    let is_told = |s: &&Signal<'_>| told.is_some_and(|(reason, message)| s.has_word(reason) && message.starts_with(&prefix(s)));
+    let signal = signals.iter().take_while(|s| s.rank == first.rank).find(is_told).unwrap_or(first);
+    if let Some((reason, message)) = told.filter(|(reason, _)| is_told(&signal) && *reason != signal.reason.as_str()) {
+        return Some((reason.clone(), message.clone()));
+    }
+    let text = text::cut_bytes(format!("{}{}", prefix(signal), signal.text), text::PLACEMENT_LIMIT);
+    Some((signal.reason.as_str().to_owned(), text))
 }
 
 /// All trouble of one share, worst first.
@@ -92,7 +81,7 @@ pub(super) fn of_share<'a>(facts: &Facts<'a>, share: &Share<'a>, cleaner: &Clean
         return signals;
     }
     let Some(seen) = share.seen.filter(|_| !share.done) else { return signals };
-    let signal = |rank, reason, text: &str, at, object: &ObjectRef, container: Option<&String>, groups| Signal {
+    let signal = |rank, reason, text: &str, at, object: &ObjectRef, container: Option<&String>, extent| Signal {
         reason,
         rank,
         text: cleaner.clean(text),
@@ -100,31 +89,46 @@ pub(super) fn of_share<'a>(facts: &Facts<'a>, share: &Share<'a>, cleaner: &Clean
         object: object.clone(),
         cluster: Some(share.cluster),
         container: container.cloned(),
-        groups,
+        extent,
+    };
+    let all = Extent::Groups(share.wanted.max(1));
+    let missing = |reason| {
+        let counts = share.known();
+        let there = if reason == Reason::FailedCreate { counts.current } else { counts.ready };
+        Extent::Groups(share.wanted.saturating_sub(there).max(1))
     };
     if let ApplyState::Failed { reason, message, at, object } = &seen.applied {
         // Whatever word it bears: it was the member that didn't take the object.
-        signals.push(signal(MEMBER_REFUSAL, *reason, message, *at, object, None, share.wanted.max(1)));
+        signals.push(signal(MEMBER_REFUSAL, *reason, message, *at, object, None, all));
     }
-    if let Some(view) = &seen.workload {
+    if let Some(view) = share.view {
         let object = object_of(view);
         if let Some(at) = view.deletion_timestamp.filter(|_| !share.leaving) {
-            let text = "it is being deleted there, and is made anew when it is gone";
-            signals.push(signal(MEMBER_REFUSAL, Reason::WaitingForDeletion, text, at, &object, None, share.wanted.max(1)));
+            signals.push(signal(MEMBER_REFUSAL, Reason::WaitingForDeletion, &deletion(seen), at, &object, None, all));
         }
         if share.observed {
             for (reason, text, at) in conditions(view) {
-                let missing = if reason == Reason::FailedCreate { view.replicas } else { view.ready };
-                let groups = share.wanted.saturating_sub(missing).max(1);
-                signals.push(signal(rank(reason), reason, &text, at, &object, None, groups));
+                signals.push(signal(rank(reason), reason, &text, at, &object, None, missing(reason)));
             }
         }
     }
-    for pod in &seen.pods {
-        signals.push(signal(rank(pod.reason), pod.reason, &pod.message, pod.at, &pod.object, pod.container.as_ref(), 1));
+    for found in &seen.signals {
+        let extent = match found.group {
+            Some(group) => Extent::Group(group),
+            None if found.object.kind == "Pod" => Extent::Pod,
+            None => missing(found.reason),
+        };
+        signals.push(signal(rank(found.reason), found.reason, &found.message, found.at, &found.object, found.container.as_ref(), extent));
     }
     signals.sort_by(order);
     signals
+}
+
+/// What is being deleted waits for its pods, and a pod on a silent node for that node.
+fn deletion(seen: &MemberObservation) -> String {
+    let text = "it is being deleted there, and is made anew when it is gone";
+    let held = seen.signals.iter().filter(|s| s.reason == Reason::NodeLost).min_by(|a, b| a.object.name.cmp(&b.object.name));
+    held.map_or_else(|| text.to_owned(), |held| format!("{text}; it waits for {} {}: {}", held.object.kind, held.object.name, held.message))
 }
 
 /// What the hub itself has to say: it refused, or it found no place.
@@ -142,7 +146,7 @@ pub(super) fn of_hub<'a>(facts: &Facts<'a>, unplaced: u32, cleaner: &Cleaner) ->
         object,
         cluster,
         container: None,
-        groups,
+        extent: Extent::Groups(groups),
     };
     if let Err(refusal) = facts.rendered {
         let at = since(facts, refusal.reason);
@@ -169,17 +173,21 @@ pub(super) fn best_rejection<'a>(facts: &Facts<'a>) -> Option<&'a Rejection> {
 }
 
 /// The best of the signals, as it stands in the status: by rank, then by how many groups its reason touches in all
-/// members together, then the newest, then by name.
-pub(super) fn pick<'a>(signals: &[Signal<'a>]) -> Option<Picked<'a>> {
-    let touched = |s: &Signal<'_>| {
-        let alike = |o: &Signal<'_>| o.rank == s.rank && (o.reason == s.reason || other_word(o.reason) == Some(s.reason));
-        signals.iter().filter(|o| alike(o)).fold(0_u32, |sum, o| sum.saturating_add(o.groups))
-    };
+/// members together, then the newest, then by name. Of signals that are equal up to their time the one that is told
+/// already stays: groups that crash in turn would take turns in the status.
+pub(super) fn pick<'a>(signals: &[Signal<'a>], before: Option<&Diagnostic>) -> Option<Picked<'a>> {
     let rank = signals.iter().map(|s| s.rank).min()?;
+    let is_news = |s: &Signal<'_>| !before.is_some_and(|b| s.is_told_by(b));
+    let worst: Vec<_> = signals.iter().filter(|s| s.rank == rank).collect();
+    let mut by_reason: BTreeMap<Reason, u32> = BTreeMap::new();
     let mut best: Option<(&Signal<'a>, u32)> = None;
-    for signal in signals.iter().filter(|s| s.rank == rank) {
-        let groups = touched(signal);
-        let better = best.is_none_or(|(other, others)| groups.cmp(&others).reverse().then_with(|| order(signal, other)).is_lt());
+    for signal in &worst {
+        let word = signal.reason.as_str();
+        let groups = *by_reason.entry(signal.reason).or_insert_with(|| touched(worst.iter().copied().filter(|s| s.has_word(word))));
+        let better = best.is_none_or(|(other, others)| {
+            let news = || is_news(signal).cmp(&is_news(other));
+            groups.cmp(&others).reverse().then_with(news).then_with(|| order(signal, other)).is_lt()
+        });
         if better {
             best = Some((signal, groups));
         }
@@ -200,6 +208,32 @@ pub(super) fn pick<'a>(signals: &[Signal<'a>]) -> Option<Picked<'a>> {
         container: signal.container.clone(),
     };
     Some(Picked { reason: signal.reason, cluster: signal.cluster, diagnostic })
+}
+
+/// Groups that signals touch together, each once.
+fn touched<'s, 'a: 's>(signals: impl Iterator<Item = &'s Signal<'a>>) -> u32 {
+    #[derive(Default)]
+    struct Touched {
+        whole: u32,
+        groups: BTreeSet<u32>,
+        pods: u32,
+    }
+    let mut members: BTreeMap<Option<&str>, Touched> = BTreeMap::new();
+    for signal in signals {
+        let member = members.entry(signal.cluster).or_default();
+        match signal.extent {
+            // A condition and an event tell of the same groups.
+            Extent::Groups(groups) => member.whole = member.whole.max(groups),
+            Extent::Group(group) => {
+                member.groups.insert(group);
+            }
+            Extent::Pod => member.pods = member.pods.saturating_add(1),
+        }
+    }
+    members.into_values().fold(0, |sum: u32, member| {
+        let groups = u32::try_from(member.groups.len()).unwrap_or(u32::MAX);
+        sum.saturating_add(member.whole).saturating_add(groups).saturating_add(member.pods)
+    })
 }
 
 /// The picked signal.
@@ -255,7 +289,7 @@ fn unseen<'a>(facts: &Facts<'a>, share: &Share<'a>, cleaner: &Cleaner) -> Signal
         object: ObjectRef { kind: "MemberCluster".to_owned(), namespace: None, name: share.cluster.to_owned() },
         cluster: Some(share.cluster),
         container: None,
-        groups: share.wanted.max(1),
+        extent: Extent::Groups(share.wanted.max(1)),
     }
 }
 

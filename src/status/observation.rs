@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::pod_signal::PodSignal;
+use crate::api::lws::Release;
 use crate::api::odin::{ObjectRef, WorkloadKind};
 use crate::api::reason::Reason;
 
@@ -25,10 +26,15 @@ pub struct MemberObservation {
     pub wanted: u32,
     /// How far applying is.
     pub applied: ApplyState,
-    /// The workload as it is there, if it is.
+    /// The workload as it is there, if it is: the one of the kind that the service has now, else what is left of the
+    /// other kind.
     pub workload: Option<WorkloadView>,
-    /// Trouble of the service's pods there, one signal a pod at most.
-    pub pods: Vec<PodSignal>,
+    /// The workload of the other kind that serves until its successor was accepted.
+    pub previous: Option<WorkloadView>,
+    /// Trouble of the service's pods, and of what makes them, there: one signal an object at most.
+    pub signals: Vec<PodSignal>,
+    /// Name of the Kubernetes Service there, if it is there.
+    pub service: Option<String>,
 }
 
 /// Why a member can't be seen.
@@ -99,4 +105,11 @@ pub struct WorkloadView {
     pub rendered_hash: Option<String>,
     /// Annotation `generation`: generation of the service that was applied last.
     pub service_generation: Option<i64>,
+    /// Groups that are ready by the hub's own count of leader pods and worker `StatefulSets`, for a `LeaderWorkerSet` of a
+    /// release that counts workers as ready when they merely exist.
+    pub counted_ready: Option<u32>,
+    /// The release of `LeaderWorkerSet` that reports, for one.
+    pub release: Option<Release>,
+    /// Annotation `exclusive-topology` of a `LeaderWorkerSet`.
+    pub exclusive_topology: Option<String>,
 }

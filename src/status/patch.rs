@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::api::condition;
+use crate::api::odin::InferenceServiceStatus;
+
 /// The JSON merge patch (RFC 7386) that turns `old` into `new`; nothing when they are equal.
 ///
 /// Equal means equal once stored: a null is no value, and 1.0 is 1. A difference that the API server doesn't keep
@@ -22,6 +25,16 @@ pub fn merge_patch(old: &Value, new: &Value) -> Option<Value> {
         }
     }
     (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// Whether a change of status is what people and autoscalers wait for: counts and readiness, rather than how it comes
+/// about.
+pub fn is_pressing(before: Option<&InferenceServiceStatus>, after: &InferenceServiceStatus) -> bool {
+    let counts =
+        |status: &InferenceServiceStatus| [status.replicas, status.ready_replicas, status.updated_replicas].map(Option::unwrap_or_default);
+    let ready = |status: &InferenceServiceStatus| condition::is_true(&status.conditions, condition::service::READY);
+    let (counts_before, ready_before) = before.map_or(([0; 3], false), |status| (counts(status), ready(status)));
+    counts_before != counts(after) || ready_before != ready(after)
 }
 
 fn is_same(a: &Value, b: &Value) -> bool {

@@ -6,8 +6,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::diagnose::rank;
-use super::pod::{ContainerStatus, PodStatusView, Terminated};
+use super::pod::{ContainerStatus, PodCondition, PodStatusView, Terminated};
+use super::rank::rank;
 use crate::api::odin::ObjectRef;
 use crate::api::reason::Reason;
 
@@ -29,6 +29,8 @@ pub struct PodSignal {
     pub object: ObjectRef,
     /// The container that showed it.
     pub container: Option<String>,
+    /// The group of a `LeaderWorkerSet` that it is in; pods of one group are one group affected.
+    pub group: Option<u32>,
 }
 
 /// A reason with its words, before it is tied to the pod.
@@ -40,14 +42,17 @@ struct Finding<'a> {
 }
 
 impl PodSignal {
-    /// What is wrong with a pod; nothing for one that is ready, that is being deleted, or that has done its work.
+    /// What is wrong with a pod; nothing for one that is ready or that has done its work. One that is being deleted only
+    /// tells when it was taken away from the service, or can't go.
     ///
     /// `now` only decides whether a failed pod is old news: it stays behind for as long as nobody removes it.
     pub fn from_pod(pod: &PodStatusView, now: Timestamp) -> Option<Self> {
-        if pod.is_ready() || pod.metadata.deletion_timestamp.is_some() || pod.status.phase == "Succeeded" {
+        if pod.is_ready() || pod.status.phase == "Succeeded" {
             return None;
         }
-        let finding = if pod.status.phase == "Failed" {
+        let finding = if pod.metadata.deletion_timestamp.is_some() {
+            going(pod)?
+        } else if pod.status.phase == "Failed" {
             failed(pod, now)?
         } else if pod.spec.node_name.is_none() {
             unscheduled(pod)
@@ -60,7 +65,13 @@ impl PodSignal {
             at: finding.at.or_else(|| since(pod)).unwrap_or(Timestamp::UNIX_EPOCH),
             object: ObjectRef { kind: "Pod".to_owned(), namespace: Some(pod.metadata.namespace.clone()), name: pod.metadata.name.clone() },
             container: finding.container.map(str::to_owned),
+            group: None,
         })
+    }
+
+    /// Whether the scheduler found taints in the way without naming them, as that of Kubernetes 1.36 does.
+    pub fn hides_taints(&self) -> bool {
+        self.reason == Reason::Unschedulable && self.message.contains("untolerated taint(s)")
     }
 }
 
@@ -70,6 +81,29 @@ fn since(pod: &PodStatusView) -> Option<Timestamp> {
     changed("Ready").or_else(|| changed("PodScheduled")).or(pod.status.start_time).or(pod.metadata.creation_timestamp)
 }
 
+/// A pod that is being deleted. Where a `StatefulSet` made it no other takes its place before it is gone.
+fn going(pod: &PodStatusView) -> Option<Finding<'_>> {
+    if let Some(disruption) = preemption(pod) {
+        let message = words("the pod made way for one of higher priority", &disruption.message);
+        return Some(Finding { reason: Reason::Preempted, message, at: disruption.last_transition_time, container: None });
+    }
+    let ready = silent(pod)?;
+    let node = pod.spec.node_name.as_deref()?;
+    let message = format!("node {node} no longer reports; the pod is being deleted and stays until the node is back or is deleted");
+    Some(Finding { reason: Reason::NodeLost, message, at: ready.last_transition_time, container: None })
+}
+
+/// What the scheduler leaves on a pod that it removes for another.
+fn preemption(pod: &PodStatusView) -> Option<&PodCondition> {
+    pod.condition("DisruptionTarget").filter(|c| c.status == "True" && c.reason == "PreemptionByScheduler")
+}
+
+/// The condition Ready of a pod on a node that is silent: only the control plane makes it False without a word of its
+/// own.
+fn silent(pod: &PodStatusView) -> Option<&PodCondition> {
+    pod.condition("Ready").filter(|c| c.status == "False" && c.reason.is_empty())
+}
+
 fn failed(pod: &PodStatusView, now: Timestamp) -> Option<Finding<'_>> {
     let ends = pod.status.container_statuses.iter().filter_map(|c| c.state.terminated.as_ref()?.finished_at).max();
     let at = ends.or_else(|| since(pod));
@@ -77,7 +111,13 @@ fn failed(pod: &PodStatusView, now: Timestamp) -> Option<Finding<'_>> {
         return None;
     }
     let status = &pod.status;
-    let reason = if status.reason == "Evicted" { Reason::Evicted } else { Reason::Error };
+    let reason = match status.reason.as_str() {
+        "Evicted" => Reason::Evicted,
+        // The kubelet made room for a critical pod.
+        "Preempting" => Reason::Preempted,
+        _ if preemption(pod).is_some() => Reason::Preempted,
+        _ => Reason::Error,
+    };
     let word = if status.reason.is_empty() { "Failed" } else { status.reason.as_str() };
     Some(Finding { reason, message: words(&format!("the pod ended as {word}"), &status.message), at, container: None })
 }
@@ -112,8 +152,7 @@ fn unready_for_other_reasons(pod: &PodStatusView) -> Finding<'_> {
     let at = ready.and_then(|c| c.last_transition_time);
     let (reason, message) = if pod.status.container_statuses.is_empty() {
         (Reason::Starting, format!("the pod is being set up on node {node}"))
-    } else if ready.is_some_and(|c| c.status == "False" && c.reason.is_empty()) {
-        // Only the control plane says so without a word of its own: it has not heard of the kubelet.
+    } else if silent(pod).is_some() {
         (Reason::NodeLost, format!("node {node} no longer reports what its containers do"))
     } else {
         (Reason::Starting, words("all containers are ready, the pod is not", ready.map_or("", |c| c.message.as_str())))
@@ -155,15 +194,20 @@ fn container<'a>(pod: &'a PodStatusView, status: &'a ContainerStatus, init: bool
     let Some(end) = end else {
         return finding(Reason::CrashLoopBackOff, format!("container {name} ends again and again"), None);
     };
-    let restarts = status.restart_count.max(0);
+    let (reason, what) = words_for_end(name, end, looping, &format!("restarts {}", status.restart_count.max(0)));
+    finding(reason, what, end.finished_at)
+}
+
+/// What is said of a container that ended: why, how, how often, and its last words.
+pub(crate) fn words_for_end(name: &str, end: &Terminated, looping: bool, often: &str) -> (Reason, String) {
     let (reason, what) = match end.reason.as_str() {
         "OOMKilled" => (Reason::OomKilled, format!("container {name} used more memory than its limit and was killed")),
         "ContainerCannotRun" | "StartError" => (Reason::RunContainerError, format!("container {name} could not be started")),
         _ if looping => (Reason::CrashLoopBackOff, format!("container {name} ends again and again")),
         _ => (Reason::Error, format!("container {name} ended")),
     };
-    let what = format!("{what} (exit code {}, restarts {restarts})", end.exit_code);
-    finding(reason, words(&what, &end.message), end.finished_at)
+    let killed = end.signal.filter(|signal| *signal != 0).map(|signal| format!(", signal {signal}")).unwrap_or_default();
+    (reason, words(&format!("{what} (exit code {}{killed}, {often})", end.exit_code), &end.message))
 }
 
 /// When a pod that was ready stopped to be.
@@ -306,6 +350,22 @@ mod tests {
                 "exit code 137",
                 "09:55",
             ),
+            (
+                "a worker of a group that runs anew after each end",
+                running(
+                    json!({"state": {"terminated": {"exitCode": 139, "signal": 11, "reason": "Error", "message": "no peer", "finishedAt": "2026-03-01T09:55:00Z"}}}),
+                ),
+                Reason::Error,
+                "exit code 139, signal 11, restarts 0): no peer",
+                "09:55",
+            ),
+            (
+                "a worker that waits for its leader in an init container",
+                running(json!({"state": {"waiting": {"reason": "PodInitializing"}}})),
+                Reason::Starting,
+                "PodInitializing",
+                "09:10",
+            ),
             ("killed, but not for memory", running(json!({"state": crashed(137, "Error", "")})), Reason::Error, "exit code 137", "09:55"),
             (
                 "program can't run",
@@ -363,6 +423,14 @@ mod tests {
         assert_eq!((found.reason, found.message.as_str()), (Reason::Unschedulable, scheduler));
         assert_eq!(found.at.to_string(), "2026-03-01T09:01:00Z");
 
+        assert!(!found.hides_taints());
+        for (text, hides) in
+            [("0/2 nodes are available: 2 node(s) had untolerated taint(s).", true), ("1 node(s) had untolerated taint {a: b}.", false)]
+        {
+            let tainted = signal(&pending(json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text})));
+            assert_eq!(tainted.map(|found| found.hides_taints()), Some(hides), "{text}");
+        }
+
         let mut gated = pod(&pending(json!({"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"})));
         gated.spec.scheduling_gates = vec![super::super::pod::SchedulingGate { name: "example.com/quota".to_owned() }];
         let found = PodSignal::from_pod(&gated, NOW.parse().unwrap()).unwrap();
@@ -386,6 +454,48 @@ mod tests {
         let other = signal(&json!({"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no devices left",
                                   "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-03-01T09:59:00Z"}]}));
         assert!(other.is_some_and(|s| s.reason == Reason::Error && s.message.contains("UnexpectedAdmissionError: no devices left")));
+    }
+
+    #[test]
+    fn a_pod_that_made_way_for_another_tells_so_also_on_its_way_out() {
+        let target = |word: &str| {
+            json!({"type": "DisruptionTarget", "status": "True", "reason": word, "message": "a-scheduler: preempting to accommodate a higher priority pod",
+                   "lastTransitionTime": "2026-03-01T09:58:00Z"})
+        };
+        let not_ready = json!({"type": "Ready", "status": "False", "reason": "PodFailed", "lastTransitionTime": "2026-03-01T09:59:00Z"});
+        let mut going = pod(&json!({"phase": "Running", "conditions": [target("PreemptionByScheduler"), not_ready]}));
+        going.metadata.deletion_timestamp = NOW.parse().ok();
+        let found = PodSignal::from_pod(&going, NOW.parse().unwrap()).unwrap();
+        assert_eq!((found.reason, found.at.to_string().as_str()), (Reason::Preempted, "2026-03-01T09:58:00Z"));
+        assert!(found.message.ends_with("preempting to accommodate a higher priority pod"), "{}", found.message);
+
+        let mut drained = pod(&json!({"phase": "Running", "conditions": [target("EvictionByEvictionAPI"), not_ready]}));
+        drained.metadata.deletion_timestamp = NOW.parse().ok();
+        assert_eq!(PodSignal::from_pod(&drained, NOW.parse().unwrap()), None);
+
+        for status in [
+            json!({"phase": "Failed", "reason": "Preempting", "message": "Preempted in order to admit critical pod", "conditions": [not_ready]}),
+            json!({"phase": "Failed", "conditions": [target("PreemptionByScheduler"), not_ready]}),
+        ] {
+            assert_eq!(signal(&status).map(|s| s.reason), Some(Reason::Preempted), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_can_not_leave_a_silent_node_tells_of_the_node() {
+        let on = |reason: &str| {
+            let mut pod = pod(&json!({
+                "phase": "Running",
+                "conditions": [{"type": "Ready", "status": "False", "reason": reason, "lastTransitionTime": "2026-03-01T09:30:00Z"}],
+                "containerStatuses": [{"name": "main", "ready": true, "state": {"running": {}}}],
+            }));
+            pod.metadata.deletion_timestamp = NOW.parse().ok();
+            PodSignal::from_pod(&pod, NOW.parse().unwrap())
+        };
+        let lost = on("").unwrap();
+        assert_eq!((lost.reason, lost.at.to_string().as_str()), (Reason::NodeLost, "2026-03-01T09:30:00Z"));
+        assert!(lost.message.contains("node-1"), "{}", lost.message);
+        assert_eq!(on("ContainersNotReady"), None, "its kubelet ends it");
     }
 
     #[test]

@@ -11,6 +11,9 @@ use crate::api::condition::{self, Truth, service};
 /// How long all groups must have been ready on end. A worker that crashes right after it became ready would make the
 /// condition flap without it.
 const STEADY: SignedDuration = SignedDuration::from_secs(2);
+/// The same while it is remembered that a group was made anew because a container of it ended: one that lasts a few
+/// seconds each time is no more ready than one that lasts one.
+const STEADY_AFTER_A_CRASH: SignedDuration = SignedDuration::from_secs(10);
 
 /// What `Ready` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,14 @@ pub(super) struct Verdict {
     pub(super) all_ready: bool,
     /// When it will be True if all stays as it is.
     pub(super) recheck_after: Option<Duration>,
+}
+
+impl Verdict {
+    /// Whether all is well, but hasn't been for long enough to say so. What was said before stands meanwhile, or it would
+    /// come and go with each moment of readiness.
+    pub(super) fn is_settling(&self) -> bool {
+        self.all_ready && self.status != Truth::True
+    }
 }
 
 /// Decides on `Ready` from the shares, with what found no place.
@@ -43,7 +54,8 @@ pub(super) fn verdict(facts: &Facts<'_>, shares: &[Share<'_>], wanted: u32, unpl
     }
     // A clock that was set back must not make the wait longer.
     let lasted = facts.all_ready_since.map_or(SignedDuration::ZERO, |since| facts.now.duration_since(since)).max(SignedDuration::ZERO);
-    let rest = STEADY.saturating_sub(lasted);
+    let steady = if shares.iter().any(Share::remembers_a_crash) { STEADY_AFTER_A_CRASH } else { STEADY };
+    let rest = steady.saturating_sub(lasted);
     if rest <= SignedDuration::ZERO {
         return Verdict { status: Truth::True, all_ready: true, recheck_after: None };
     }

@@ -4,19 +4,18 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use super::conditions::{self, Word, plural};
 use super::counters::{self, Share};
 use super::diagnose::{self, Picked, Signal};
-use super::observation::{ApplyState, MemberObservation};
+use super::observation::MemberObservation;
+use super::placements;
+use super::rank::is_about_pods;
 use super::ready::{self, Verdict};
 use super::text::Cleaner;
 use crate::api::condition::{Condition, Truth, service};
-use crate::api::odin::{
-    Diagnostic, InferenceService, InferenceServiceStatus, Phase, Placement, PlacementWorkload, WorkloadKind, WorkloadStatus,
-};
+use crate::api::odin::{Diagnostic, InferenceService, InferenceServiceStatus, WorkloadKind, WorkloadStatus};
 use crate::api::reason::Reason;
 use crate::placement::Plan;
 use crate::render::{Refusal, Rendered};
@@ -25,10 +24,6 @@ use crate::workload::{Workload, hpa_pod_selector};
 /// Bytes of the rendered spec from which on it is left out: an object of more than about 1.5 MiB can't be stored, and
 /// the rendered spec is a second copy of what the service and its templates say.
 const RENDERED_LIMIT: usize = 512 * 1024;
-/// Placements from which on healthy ones are told in short.
-const SHORT_ABOVE: usize = 200;
-/// Characters of the short form of placements.
-const CLUSTERS_LIMIT: usize = 120;
 /// Rejections that are told one by one.
 const REJECTIONS_LIMIT: usize = 20;
 
@@ -67,7 +62,14 @@ pub struct Report {
 
 /// Makes the status of a service. Equal facts make an equal status, and a status that is already the service's own
 /// comes out unchanged.
+///
+/// While the service is refused what was decided and applied before holds: a plan or a workload beside a refusal is
+/// left aside.
 pub fn report(facts: &Facts<'_>) -> Report {
+    let facts = &match facts.rendered {
+        Ok(_) => *facts,
+        Err(_) => Facts { plan: None, workload: None, ..*facts },
+    };
     let before = facts.service.status.as_ref();
     let cleaner = Cleaner::new(match facts.rendered {
         Ok(rendered) => Some(&rendered.spec),
@@ -89,8 +91,8 @@ pub fn report(facts: &Facts<'_>) -> Report {
         updated_replicas: Some(count(sum.updated)),
         observed_generation: observed_generation(facts, &shares),
         hpa_pod_selector: Some(selector(facts)),
-        placements: placements(facts.now, &shares, &troubles),
-        clusters: clusters(&shares),
+        placements: placements::all(facts.now, &shares, &troubles, verdict.is_settling()),
+        clusters: placements::clusters(&shares),
         unplaced_replicas: Some(count(unplaced)),
         ..InferenceServiceStatus::default()
     };
@@ -105,8 +107,8 @@ pub fn report(facts: &Facts<'_>) -> Report {
             set(service::PLACED, &word);
         }
         let refusals: Vec<_> = refusals(&shares, &troubles).cloned().collect();
-        set(service::APPLIED, &conditions::applied(facts, &shares, wanted, diagnose::pick(&refusals).as_ref()));
-        set(service::PROGRESSING, &conditions::progressing(facts, &shares, sum, wanted, unplaced, picked.as_ref()));
+        set(service::APPLIED, &conditions::applied(facts, &shares, wanted, diagnose::pick(&refusals, None).as_ref()));
+        set(service::PROGRESSING, &conditions::progressing(facts, &shares, sum, wanted, unplaced, &verdict, picked.as_ref()));
     }
     set(service::READY, &ready_word(facts, &shares, &verdict, sum.ready, wanted, picked.as_ref()));
 
@@ -160,21 +162,21 @@ fn cause<'a>(
         return None;
     }
     let before = facts.service.status.as_ref().and_then(|s| s.workload.as_ref()?.diagnostic.as_ref());
-    if verdict.all_ready {
+    if verdict.is_settling() {
         // All is well, but not for long enough: the cause of before stands until it is, or it would come and go with
         // each moment of readiness.
         return before.and_then(|d| kept(d, shares));
     }
     let planned = shares.iter().zip(troubles).filter(|(s, _)| !s.leaving).flat_map(|(_, signals)| signals);
     let signals: Vec<_> = planned.cloned().chain(diagnose::of_hub(facts, unplaced, cleaner)).collect();
-    let mut picked = diagnose::pick(&signals)?;
+    let mut picked = diagnose::pick(&signals, before)?;
     diagnose::steady(&mut picked, before);
     Some(picked)
 }
 
 /// A diagnostic of before, if it was about something that runs.
 fn kept<'a>(before: &Diagnostic, shares: &[Share<'a>]) -> Option<Picked<'a>> {
-    let reason = Reason::ALL.iter().copied().find(|r| r.as_str() == before.reason && diagnose::is_about_pods(*r))?;
+    let reason = Reason::ALL.iter().copied().find(|r| r.as_str() == before.reason && is_about_pods(*r))?;
     let cluster = shares.iter().map(|s| s.cluster).find(|c| before.cluster.as_deref() == Some(*c))?;
     Some(Picked { reason, cluster: Some(cluster), diagnostic: before.clone() })
 }
@@ -192,11 +194,16 @@ fn ready_word(facts: &Facts<'_>, shares: &[Share<'_>], verdict: &Verdict, ready:
     match (verdict.status, picked) {
         (Truth::True, _) => Word::new(Truth::True, Reason::AllReplicasReady, format!("{counts} {place}")),
         (status, Some(picked)) => Word::new(status, picked.reason, picked.diagnostic.message.clone()),
-        (status, None) if verdict.all_ready => Word::new(status, Reason::Reconciling, format!("{counts} {place}, not yet for 2 seconds")),
+        (status, None) if verdict.all_ready => Word::new(status, Reason::Reconciling, format!("{counts} {place}, not yet for long enough")),
         (status, None) => {
             let generation = facts.service.metadata.generation.unwrap_or(0);
             let applied = shares.iter().filter(|s| !s.leaving).all(|s| s.applied && s.observed);
-            let rest = if applied { String::new() } else { format!("; generation {generation} isn't at work everywhere yet") };
+            let old = shares.iter().filter(|s| !s.leaving).find_map(|s| Some((s.cluster, s.previous?)));
+            let rest = match old {
+                _ if !applied => format!("; generation {generation} isn't at work everywhere yet"),
+                Some((cluster, old)) => format!("; the {} of before is still in {cluster}", old.kind.as_str()),
+                None => String::new(),
+            };
             Word::new(status, Reason::Reconciling, format!("{counts}{rest}"))
         }
     }
@@ -261,95 +268,10 @@ fn rejections(facts: &Facts<'_>, status: &mut InferenceServiceStatus) {
     }
 }
 
-fn placements(now: Timestamp, shares: &[Share<'_>], troubles: &[Vec<Signal<'_>>]) -> Vec<Placement> {
-    let short = shares.len() > SHORT_ABOVE;
-    let mut placements: Vec<_> =
-        shares.iter().zip(troubles).map(|(share, signals)| placement(now, share, signals.first(), short)).collect();
-    placements.sort_by(|a, b| a.cluster.cmp(&b.cluster));
-    placements
-}
-
-fn placement(now: Timestamp, share: &Share<'_>, trouble: Option<&Signal<'_>>, short: bool) -> Placement {
-    let phase = phase(share);
-    let counted = |n: fn(&counters::Counts) -> u32| share.counts.as_ref().map(|c| count(n(c)));
-    let mut placement = Placement {
-        cluster: share.cluster.to_owned(),
-        replicas: count(share.wanted),
-        phase,
-        current_replicas: counted(|c| c.current),
-        ready_replicas: counted(|c| c.ready),
-        updated_replicas: counted(|c| c.updated),
-        ..Placement::default()
-    };
-    if short && phase == Phase::Ready {
-        return placement;
-    }
-    let view = share.view();
-    let accepted = share.seen.and_then(|s| match &s.applied {
-        ApplyState::Applied { generation, hash, .. } => Some((Some(hash.clone()), Some(*generation))),
-        ApplyState::Pending | ApplyState::Failed { .. } => None,
-    });
-    let (hash, generation) = accepted
-        .or_else(|| view.map(|v| (v.rendered_hash.clone(), v.service_generation)))
-        .or_else(|| share.before.filter(|_| !share.fresh).map(|p| (p.rendered_hash.clone(), p.observed_generation)))
-        .unwrap_or_default();
-    placement.rendered_hash = hash;
-    placement.observed_generation = generation;
-    placement.workload = match view {
-        Some(view) => Some(PlacementWorkload {
-            kind: view.kind,
-            name: view.name.clone(),
-            observed_generation: view.observed_generation.filter(|g| *g > 0),
-        }),
-        None if share.fresh => None,
-        None => share.before.and_then(|p| p.workload.clone()),
-    };
-    if phase != Phase::Ready {
-        (placement.reason, placement.message) = trouble.map(|s| s.for_placement(share.before)).unzip();
-    }
-    placement.stale = !share.fresh;
-    placement.last_seen = (!share.fresh).then(|| Time(second(share.last_seen(now))));
-    placement
-}
-
-fn phase(share: &Share<'_>) -> Phase {
-    if share.leaving {
-        Phase::Leaving
-    } else if !share.fresh {
-        Phase::Unknown
-    } else if share.done {
-        Phase::Ready
-    } else if share.applied {
-        Phase::Applied
-    } else {
-        Phase::Planned
-    }
-}
-
-/// The short form of the placements for people, with `+N more` for those that don't fit.
-fn clusters(shares: &[Share<'_>]) -> Option<String> {
-    let items: Vec<_> = shares.iter().filter(|s| !s.leaving && s.wanted > 0).map(|s| format!("{}:{}", s.cluster, s.wanted)).collect();
-    let mut text = String::new();
-    for (i, item) in items.iter().enumerate() {
-        let rest = items.len() - i - 1;
-        let tail = if rest == 0 { 0 } else { format!(",+{rest} more").len() };
-        let comma = usize::from(!text.is_empty());
-        if text.len() + comma + item.len() + tail > CLUSTERS_LIMIT {
-            let more = format!("+{} more", rest + 1);
-            return Some(if text.is_empty() { more } else { format!("{text},{more}") });
-        }
-        if comma == 1 {
-            text.push(',');
-        }
-        text.push_str(item);
-    }
-    (!text.is_empty()).then_some(text)
-}
-
 /// The child that explains the state: the one that the diagnostic speaks of, else the least ready one.
 fn workload(facts: &Facts<'_>, shares: &[Share<'_>], picked: Option<Picked<'_>>) -> Option<WorkloadStatus> {
     let missing = |s: &&Share<'_>| s.wanted.saturating_sub(s.known().ready);
-    let seen = || shares.iter().filter(|s| s.view().is_some());
+    let seen = || shares.iter().filter(|s| s.view.is_some());
     let named = picked.as_ref().and_then(|p| p.cluster).filter(|cluster| shares.iter().any(|s| s.cluster == *cluster));
     let share = match named {
         Some(cluster) => shares.iter().find(|s| s.cluster == cluster),
@@ -358,7 +280,7 @@ fn workload(facts: &Facts<'_>, shares: &[Share<'_>], picked: Option<Picked<'_>>)
     };
     let before = facts.service.status.as_ref().and_then(|s| s.workload.as_ref());
     let diagnostic = picked.map(|p| p.diagnostic);
-    if let Some((share, view)) = share.and_then(|s| Some((s, s.view()?))) {
+    if let Some((share, view)) = share.and_then(|s| Some((s, s.view?))) {
         return Some(WorkloadStatus {
             kind: view.kind,
             name: view.name.clone(),
@@ -376,7 +298,8 @@ fn workload(facts: &Facts<'_>, shares: &[Share<'_>], picked: Option<Picked<'_>>)
     Some(WorkloadStatus { kind, name, cluster: share.map(|s| s.cluster.to_owned()), diagnostic, ..WorkloadStatus::default() })
 }
 
-fn count(n: u32) -> i32 {
+/// A count as the API has it.
+pub(super) fn count(n: u32) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }
 

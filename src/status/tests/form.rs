@@ -6,6 +6,7 @@ use super::*;
 use crate::api::condition;
 use crate::api::odin::Phase;
 use crate::api::reason::Reason;
+use crate::placement::Plan;
 
 #[test]
 fn a_healthy_service_over_two_members() {
@@ -117,4 +118,67 @@ fn healthy_placements_are_told_in_short_when_there_are_many() {
     assert_eq!(placement(&status, "c8").ready_replicas, Some(1));
     assert!(placement(&status, "c7").workload.is_some());
     assert_eq!(status.workload.unwrap().cluster.as_deref(), Some("c7"), "the least ready one");
+}
+
+#[test]
+fn a_refusal_that_comes_late_leaves_plan_and_counts() {
+    let mut world = World::lws(&[("gpu-a", 2)]);
+    let before = world.status();
+    world.edit("y");
+    world.plan = Some(Plan { placements: [("gpu-a".to_owned(), 1), ("gpu-b".to_owned(), 1)].into(), ..Plan::default() });
+    world.plan.as_mut().unwrap().unplaced = 7;
+    world.rendered = Err(Refusal { reason: Reason::RolloutNotSupported, message: "remove partition".into() });
+    let status = world.status();
+    assert_eq!(word(&status, "Ready"), words("False", "RolloutNotSupported"));
+    assert_eq!(word(&status, "Rendered"), words("False", "RolloutNotSupported"));
+    let of = |s: &InferenceServiceStatus| {
+        let counts = (s.replicas, s.ready_replicas, s.updated_replicas, s.unplaced_replicas, s.observed_generation);
+        (counts, s.clusters.clone(), s.rendered_hash.clone(), s.hpa_pod_selector.clone(), s.placements.len())
+    };
+    assert_eq!(of(&status), of(&before));
+    assert_eq!(status.workload.as_ref().map(|w| w.kind), Some(WorkloadKind::LeaderWorkerSet));
+}
+
+#[test]
+fn warnings_about_the_template_stand_in_rendered_each_once() {
+    let mut world = World::healthy(&[("gpu-a", 1)]);
+    world.rendered.as_mut().unwrap().warnings = vec!["first".into(), "both".into()];
+    world.workload.as_mut().unwrap().warnings = vec!["both".into(), "last".into()];
+    assert_eq!(text(&world.status(), "Rendered"), "rendered from 1 layer; first; both; last");
+}
+
+#[test]
+fn a_rollout_without_room_is_told_when_it_is_decided_and_no_more_often() {
+    let warns = |status: &InferenceServiceStatus| text(status, "Placed").contains("RolloutNeedsSpare");
+    let spare = |world: &mut World, a: u32, b: u32| {
+        world.plan.as_mut().unwrap().spare = [("gpu-a".to_owned(), a), ("gpu-b".to_owned(), b)].into();
+    };
+    let mut world = World::healthy(&[("gpu-a", 2), ("gpu-b", 4)]);
+    spare(&mut world, 0, 0);
+    let first = world.status();
+    assert_eq!(word(&first, "Placed"), words("True", "AllPlaced"));
+    assert!(text(&first, "Placed").contains("6 of 6 groups placed in 2 clusters; RolloutNeedsSpare: "), "{}", text(&first, "Placed"));
+    assert!(text(&first, "Placed").contains("gpu-a had no room"), "four groups spare one: {}", text(&first, "Placed"));
+    assert_eq!(word(&first, "Ready").0, "True");
+
+    spare(&mut world, 5, 5);
+    assert_eq!(world.status(), first, "what is free alone changes nothing");
+    world.plan.as_mut().unwrap().spare.clear();
+    assert_eq!(world.status(), first, "nor that it wasn't counted");
+    let plan = world.plan.take();
+    assert_eq!(world.status(), first, "nor that nothing is decided");
+    world.plan = plan;
+
+    spare(&mut world, 1, 0);
+    world.edit("y");
+    assert!(!warns(&world.status()), "a new generation is looked at anew");
+    spare(&mut world, 0, 0);
+    assert!(!warns(&world.status()));
+    world.edit("z");
+    assert!(warns(&world.status()), "room that was lost is told with the edit that needs it");
+
+    // Other placements.
+    world.service.spec.replicas = Some(4);
+    world.plan = Some(Plan { placements: [("gpu-b".to_owned(), 4)].into(), ..Plan::default() });
+    assert!(!warns(&world.status()), "a rollout of four begins with taking one away");
 }

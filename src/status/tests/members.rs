@@ -27,9 +27,9 @@ fn a_silent_member_leaves_the_sums_and_is_marked() {
     assert_eq!((cause.involved_object.kind.as_str(), cause.observed_at.0), ("MemberCluster", at(-5)));
 
     // Short anyway: that is certain, and the silent member's own pods don't speak.
-    world.members[0].pods = vec![pod("chat-a", Reason::ErrImagePull, "old news", -100)];
+    world.members[0].signals = vec![pod("chat-a", Reason::ErrImagePull, "old news", -100)];
     world.view(1).ready = 0;
-    world.members[1].pods = vec![pod("chat-b", Reason::CrashLoopBackOff, "ends", -1)];
+    world.members[1].signals = vec![pod("chat-b", Reason::CrashLoopBackOff, "ends", -1)];
     let status = world.status();
     assert_eq!(word(&status, "Ready"), words("False", "CrashLoopBackOff"));
     assert_eq!(status.workload.unwrap().cluster.as_deref(), Some("gpu-b"));
@@ -59,7 +59,7 @@ fn a_member_that_is_gone_or_locked_out_counts_like_a_silent_one() {
 }
 
 #[test]
-fn partial_placement_is_told_with_numbers() {
+fn f8_i11_partial_placement_is_told_with_numbers() {
     let mut world = World::healthy(&[("gpu-a", 2)]);
     world.service.spec.replicas = Some(3);
     let plan = world.plan.as_mut().unwrap();
@@ -83,6 +83,30 @@ fn partial_placement_is_told_with_numbers() {
     assert_eq!(word(&status, "Applied"), words("False", "Unplaced"));
     assert_eq!(status.workload.as_ref().map(|w| (w.name.as_str(), w.cluster.as_deref())), Some(("chat", None)));
     assert!(diagnostic(&status).message.ends_with("(3 groups affected)"));
+}
+
+#[test]
+fn i12_what_rejected_each_cluster_is_counted_in_an_order_that_stays() {
+    let mut world = World::healthy(&[]);
+    world.service.spec.replicas = Some(1);
+    let plan = world.plan.as_mut().unwrap();
+    plan.unplaced = 1;
+    let told = [
+        ("gpu-d", "Fragmented", "needs 1 node with 4 free amd.com/gpu; largest free: 2,2,2; 0 of 1 replicas fit"),
+        ("gpu-c", "TaintNotTolerated", "the member has the taint gpu:NoSchedule"),
+        ("gpu-a", "NotReady", "it doesn't answer"),
+        ("gpu-b", "NotReady", "it doesn't answer"),
+        ("gpu-e", "NoSuchAccelerator", "no node has moai.moreh.io/accelerator.model=mi355x"),
+    ];
+    plan.rejections = told.map(|(cluster, reason, message)| Rejection { reason: reason.into(), ..rejection(cluster, message) }).into();
+    for (_, reason, _) in told {
+        *plan.rejection_summary.entry(reason.to_owned()).or_default() += 1;
+    }
+    let want = "0 of 1 group placed in 0 clusters; gpu-d: Fragmented: needs 1 node with 4 free amd.com/gpu; largest free: 2,2,2; 0 of 1 \
+                replicas fit; 5 clusters passed over: 1 Fragmented, 1 NoSuchAccelerator, 2 NotReady, 1 TaintNotTolerated";
+    assert_eq!(text(&world.status(), "Placed"), want);
+    world.plan = None;
+    assert_eq!(text(&world.status(), "Placed"), want, "also from what the status holds");
 }
 
 #[test]
@@ -169,4 +193,23 @@ fn an_object_on_its_way_out_is_waited_for() {
     let status = world.status();
     assert_eq!(word(&status, "Ready"), words("False", "WaitingForDeletion"));
     assert_eq!(diagnostic(&status).observed_at.0, at(-30));
+
+    // A pod on a silent node holds it.
+    world.members[0].signals = vec![pod("chat-0", Reason::NodeLost, "node n7 no longer reports", -20)];
+    let message = &diagnostic(&world.status()).message.clone();
+    assert!(message.ends_with("it waits for Pod chat-0: node n7 no longer reports (1 group affected)"), "{message}");
+    assert!(message.starts_with("gpu-a/chat: it is being deleted there"), "{message}");
+}
+
+#[test]
+fn the_service_in_a_member_is_named_and_remembered() {
+    let mut world = World::healthy(&[("gpu-a", 1)]);
+    assert_eq!(placement(&world.status(), "gpu-a").service, None);
+    world.members[0].service = Some("chat-svc".into());
+    assert_eq!(placement(&world.status(), "gpu-a").service.as_deref(), Some("chat-svc"));
+    world.members[0].reachable = false;
+    world.members[0].service = None;
+    assert_eq!(placement(&world.status(), "gpu-a").service.as_deref(), Some("chat-svc"), "what was last known");
+    world.members[0].reachable = true;
+    assert_eq!(placement(&world.status(), "gpu-a").service, None);
 }

@@ -1,16 +1,20 @@
 //! Facts to status, as tables.
 
 mod cause;
+mod crash;
 mod form;
+mod lws;
 mod members;
 mod property;
 mod ready;
+mod switch;
 
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::api::condition;
+use crate::api::lws::Release;
 use crate::api::odin::{Diagnostic, InferenceService, InferenceServiceStatus, ObjectRef, Placement, Rejection, Source, WorkloadKind};
 use crate::api::reason::Reason;
 use crate::placement::Plan;
@@ -46,7 +50,16 @@ impl World {
         let source = Source { kind: "RuntimeBase".into(), name: "engine".into(), generation: 3, ..Source::default() };
         let rendered = Rendered { spec, sources: vec![source], hash: "spec-hash".into(), warnings: Vec::new() };
         let labels = std::collections::BTreeMap::new();
-        let owner = Owner { name: "chat", namespace: "demo", uid: "u", generation: 1, labels: &labels, hub_id: "h" };
+        let owner = Owner {
+            name: "chat",
+            namespace: "demo",
+            uid: "u",
+            generation: 1,
+            labels: &labels,
+            annotations: &labels,
+            pools: &[],
+            hub_id: "h",
+        };
         let workload = crate::workload::build(&owner, &rendered).unwrap();
         let members = placements.iter().map(|(cluster, n)| member(cluster, *n, &workload.hash)).collect();
         let plan = Plan { placements: placements.iter().map(|(c, n)| ((*c).to_owned(), *n)).collect(), ..Plan::default() };
@@ -60,6 +73,20 @@ impl World {
             all_ready_since: Some(at(-60)),
             now: at(0),
         }
+    }
+
+    /// The same with `LeaderWorkerSets`, of release 0.9.
+    fn lws(placements: &[(&str, u32)]) -> Self {
+        let mut world = Self::healthy(placements);
+        if let Some(workload) = &mut world.workload {
+            workload.kind = WorkloadKind::LeaderWorkerSet;
+        }
+        for view in world.members.iter_mut().filter_map(|m| m.workload.as_mut()) {
+            view.kind = WorkloadKind::LeaderWorkerSet;
+            view.release = Some(Release::V0_9);
+            view.conditions = lws_conditions(Some(true), Some(false), None);
+        }
+        world
     }
 
     fn facts(&self) -> Facts<'_> {
@@ -109,8 +136,21 @@ impl World {
         let rendered = self.rendered.as_mut().unwrap();
         rendered.spec["template"]["spec"]["containers"][0]["image"] = json!(image);
         let labels = std::collections::BTreeMap::new();
-        let owner = Owner { name: "chat", namespace: "demo", uid: "u", generation: 2, labels: &labels, hub_id: "h" };
-        self.workload = Some(crate::workload::build(&owner, rendered).unwrap());
+        let owner = Owner {
+            name: "chat",
+            namespace: "demo",
+            uid: "u",
+            generation: 2,
+            labels: &labels,
+            annotations: &labels,
+            pools: &[],
+            hub_id: "h",
+        };
+        let mut workload = crate::workload::build(&owner, rendered).unwrap();
+        if let Some(before) = &self.workload {
+            (workload.kind, workload.partition) = (before.kind, before.partition);
+        }
+        self.workload = Some(workload);
     }
 
     /// The member has accepted the present generation; its child's status is still that of before.
@@ -148,6 +188,22 @@ fn member(cluster: &str, n: u32, hash: &str) -> MemberObservation {
     }
 }
 
+/// Conditions as a `LeaderWorkerSet` shows them: the words of each are always those of True, and none is there before it
+/// was True once.
+fn lws_conditions(available: Option<bool>, progressing: Option<bool>, updating: Option<bool>) -> Vec<Value> {
+    [
+        ("Progressing", "GroupsProgressing", "Replicas are progressing", progressing),
+        ("Available", "AllGroupsReady", "All replicas are ready", available),
+        ("UpdateInProgress", "GroupsUpdating", "Rolling Upgrade is in progress", updating),
+    ]
+    .into_iter()
+    .filter_map(|(type_, reason, message, is_true)| {
+        let status = if is_true? { "True" } else { "False" };
+        Some(json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-02-25T06:13:00Z"}))
+    })
+    .collect()
+}
+
 fn pod(name: &str, reason: Reason, message: &str, seconds: i64) -> PodSignal {
     PodSignal {
         reason,
@@ -155,6 +211,7 @@ fn pod(name: &str, reason: Reason, message: &str, seconds: i64) -> PodSignal {
         at: at(seconds),
         object: ObjectRef { kind: "Pod".into(), namespace: Some("demo".into()), name: name.into() },
         container: Some("main".into()),
+        group: None,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::api::odin::Phase;
 use crate::api::reason::Reason;
 
 #[test]
-fn ready_is_gained_when_it_lasts_and_lost_at_once() {
+fn i7_ready_is_gained_when_it_lasts_and_lost_at_once() {
     let mut world = World::healthy(&[("gpu-a", 2)]);
     world.all_ready_since = None;
     let first = world.pass();
@@ -36,7 +36,7 @@ fn ready_is_gained_when_it_lasts_and_lost_at_once() {
     assert_eq!((restarted.status, restarted.recheck_after), (ready.status, None));
 
     world.view(0).ready = 1;
-    world.members[0].pods = vec![pod("chat-x", Reason::CrashLoopBackOff, "container main ends again and again", 99)];
+    world.members[0].signals = vec![pod("chat-x", Reason::CrashLoopBackOff, "container main ends again and again", 99)];
     let lost = world.status();
     assert_eq!(word(&lost, "Ready"), words("False", "CrashLoopBackOff"));
     assert_eq!(text(&lost, "Ready"), "gpu-a/chat-x: container main ends again and again (1 group affected)");
@@ -46,7 +46,7 @@ fn ready_is_gained_when_it_lasts_and_lost_at_once() {
 
     // Ready for a moment: the cause stays until it has lasted.
     world.view(0).ready = 2;
-    world.members[0].pods.clear();
+    world.members[0].signals.clear();
     world.all_ready_since = Some(at(100));
     let moment = world.status();
     assert_eq!(word(&moment, "Ready"), words("False", "CrashLoopBackOff"));
@@ -65,7 +65,7 @@ fn a_clock_that_was_set_back_does_not_stretch_the_wait() {
 }
 
 #[test]
-fn a_new_generation_counts_only_when_each_child_has_observed_it() {
+fn f6_i10_a_new_generation_counts_only_when_each_child_has_observed_it() {
     let mut world = World::healthy(&[("gpu-a", 2), ("gpu-b", 1)]);
     world.pass();
     world.edit("y");
@@ -114,7 +114,7 @@ fn a_changed_template_is_a_new_revision_without_a_new_generation() {
 }
 
 #[test]
-fn surge_groups_are_counted_and_old_ones_do_not_make_ready() {
+fn f64_surge_groups_are_counted_and_old_ones_do_not_make_ready() {
     for (replicas, ready, updated, truth) in
         [(4, 4, 3, "True"), (4, 3, 3, "False"), (3, 3, 3, "True"), (3, 3, 2, "False"), (5, 5, 5, "True"), (3, 2, 3, "False")]
     {
