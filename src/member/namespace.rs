@@ -1,7 +1,10 @@
 //! In which namespaces of a member the hub may write. Pure.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
+use super::owner::is_leaving;
 use crate::api::labels::{ALLOW, HUB};
 use crate::api::reason::Reason;
 
@@ -19,7 +22,7 @@ pub(super) enum Verdict {
 /// What the hub may do in the namespace `name`, which looks like `found` in the member.
 pub(super) fn judge(name: &str, found: Option<&Value>, hub_id: &str) -> Verdict {
     let Some(found) = found else { return Verdict::Create };
-    if found.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null()) {
+    if is_leaving(found) {
         return Verdict::Refuse(
             Reason::WaitingForDeletion,
             format!("namespace {name} of the member is being deleted; the hub makes it again once it is gone"),
@@ -55,9 +58,11 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     rest.len() >= last.len() && rest.ends_with(last)
 }
 
-/// The namespace as the hub makes it.
-pub(super) fn manifest(name: &str, hub_id: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {HUB: hub_id}}})
+/// The namespace as the hub makes it, with these labels beside its own.
+pub(super) fn manifest(name: &str, hub_id: &str, labels: &BTreeMap<String, String>) -> Value {
+    let mut labels = labels.clone();
+    labels.insert(HUB.to_owned(), hub_id.to_owned());
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 }
 
 #[cfg(test)]
@@ -90,6 +95,15 @@ mod tests {
         }
         let leaving = json!({"metadata": {"labels": {HUB: "h1"}, "deletionTimestamp": "2026-01-01T00:00:00Z"}});
         assert!(matches!(judge("team", Some(&leaving), "h1"), Verdict::Refuse(Reason::WaitingForDeletion, _)));
+    }
+
+    #[test]
+    fn a_namespace_that_the_hub_makes_bears_its_id_whatever_the_other_labels_are() {
+        let labels =
+            BTreeMap::from([("pod-security.kubernetes.io/enforce".to_owned(), "baseline".to_owned()), (HUB.to_owned(), "x".to_owned())]);
+        let made = manifest("team", "h1", &labels);
+        assert_eq!(made["metadata"]["labels"], json!({"pod-security.kubernetes.io/enforce": "baseline", HUB: "h1"}));
+        assert_eq!(judge("team", Some(&made), "h1"), Verdict::Use);
     }
 
     #[test]

@@ -1,33 +1,10 @@
-//! Asking a member whether it is there, and what it serves.
+//! Asking a member whether it is there.
 
 use kube::Client;
 
 use super::client::{Failure, classify};
 use super::health::Probe;
 use super::rest;
-use super::view::Fact;
-use crate::api::reason::Reason;
-
-/// What was found out about a member apart from its health.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Discovery {
-    /// UID of the namespace kube-system.
-    pub(super) cluster_uid: Option<String>,
-    pub(super) kubernetes_version: Option<String>,
-    pub(super) leader_worker_set: Fact,
-    pub(super) leader_worker_set_version: Option<String>,
-}
-
-impl Default for Discovery {
-    fn default() -> Self {
-        Self {
-            cluster_uid: None,
-            kubernetes_version: None,
-            leader_worker_set: Fact::unknown(Reason::Reconciling, "the member has not answered yet"),
-            leader_worker_set_version: None,
-        }
-    }
-}
 
 /// Asks whether the member is ready and answers the account; gives the cluster's UID too.
 pub(super) async fn probe(client: &Client) -> (Probe, Option<String>) {
@@ -64,30 +41,6 @@ fn verdict(readiness: Result<(), Failure>, read: Result<(), Failure>) -> Probe {
             Probe::Unready(format!("the API server is not ready: {}", failure.message()))
         }
     }
-}
-
-/// Asks for versions; what can't be found out now stays what it was.
-pub(super) async fn discover(client: &Client, mut known: Discovery) -> Discovery {
-    if let Ok(version) = rest::get(client, "/version").await
-        && let Some(version) = version.get("gitVersion").and_then(serde_json::Value::as_str)
-    {
-        known.kubernetes_version = Some(version.to_owned());
-    }
-    match rest::get(client, "/apis/leaderworkerset.x-k8s.io").await {
-        Ok(group) => {
-            let versions = group.get("versions").and_then(serde_json::Value::as_array).into_iter().flatten();
-            let versions: Vec<&str> = versions.filter_map(|version| version.get("version")?.as_str()).collect();
-            known.leader_worker_set_version = Some(versions.join(", "));
-            known.leader_worker_set = Fact::yes(Reason::Available, "");
-        }
-        Err(Failure::NotFound(_)) => {
-            known.leader_worker_set_version = None;
-            known.leader_worker_set =
-                Fact::no(Reason::NotInstalled, "the member serves no LeaderWorkerSet: services over several nodes can't come here");
-        }
-        Err(failure) => tracing::debug!(failure = failure.message(), "the kinds of a member can't be found out now"),
-    }
-    known
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::backoff::Backoff;
 use super::task::{Outcome, Task};
 use crate::capacity::ServiceKey;
+use crate::telemetry::metrics::Backlog;
 
 /// Failures in a row without a verdict before they are told as the service's outcome: until then the member's own
 /// condition tells enough.
@@ -34,6 +35,8 @@ struct Entry {
     running: bool,
     backoff: Backoff,
     outcome: Option<Outcome>,
+    /// When the change that the member has not accepted yet was seen.
+    waits_since: Option<Instant>,
 }
 
 /// What is to be done next.
@@ -54,12 +57,13 @@ pub(super) struct Queue {
     /// Due entries in the order of their times.
     due: BTreeSet<(Instant, String)>,
     retry: (Duration, Duration),
+    closed: bool,
 }
 
 impl Queue {
     /// Pauses after failures grow within `retry`.
     pub(super) fn new(retry: (Duration, Duration)) -> Self {
-        Self { entries: HashMap::new(), due: BTreeSet::new(), retry }
+        Self { entries: HashMap::new(), due: BTreeSet::new(), retry, closed: false }
     }
 
     /// Takes a task. One that asks for the same as the one before is carried out again, as a check, unless the one
@@ -68,7 +72,8 @@ impl Queue {
         let uid = task.uid().to_owned();
         let Some(entry) = self.entries.get_mut(&uid) else {
             let backoff = Backoff::new(self.retry.0, self.retry.1);
-            self.entries.insert(uid.clone(), Entry { task, version: 0, due: None, running: false, backoff, outcome: None });
+            let waits_since = Some(now);
+            self.entries.insert(uid.clone(), Entry { task, version: 0, due: None, running: false, backoff, outcome: None, waits_since });
             return self.schedule(&uid, Some(now));
         };
         if entry.task.same_as(&task) {
@@ -82,11 +87,39 @@ impl Queue {
             entry.outcome = None;
         }
         entry.task = task;
+        entry.waits_since.get_or_insert(now);
         entry.version += 1;
         entry.backoff.reset();
         if !entry.running {
             self.schedule(&uid, Some(now));
         }
+    }
+
+    /// What was submitted last follows from a change that was seen at this time.
+    pub(super) fn backdate(&mut self, uid: &str, seen: Instant) {
+        if let Some(waits_since) = self.entries.get_mut(uid).and_then(|entry| entry.waits_since.as_mut()) {
+            *waits_since = seen.min(*waits_since);
+        }
+    }
+
+    /// Whether what came of a task is that the member accepted a change, and when that was seen. Each is told once.
+    pub(super) fn accepted(&mut self, uid: &str, version: u64, verdict: &Verdict) -> Option<Instant> {
+        let entry = self.entries.get_mut(uid).filter(|entry| entry.version == version)?;
+        match verdict {
+            Verdict::Done(_) | Verdict::Again(..) => entry.waits_since.take(),
+            Verdict::Failed(..) | Verdict::Silent(_) => None,
+        }
+    }
+
+    /// What waits, and the age of the oldest change that the member has not accepted yet.
+    pub(super) fn backlog(&self, now: Instant) -> Backlog {
+        let oldest = self.entries.values().filter_map(|entry| entry.waits_since).min();
+        Backlog { items: self.due.len(), oldest: oldest.map(|since| now.saturating_duration_since(since)).unwrap_or_default() }
+    }
+
+    /// Nothing is to be done any more.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
     }
 
     /// What the tasks of these services wait for may have happened: they are tried again at once. A service goes by its
@@ -110,6 +143,7 @@ impl Queue {
     /// What is to be done next; the longest due first.
     pub(super) fn next(&mut self, now: Instant) -> Next {
         match self.due.first() {
+            _ if self.closed => Next::Idle,
             None => Next::Idle,
             Some((due, _)) if *due > now => Next::At(*due),
             Some((_, uid)) => {
@@ -187,10 +221,10 @@ impl Queue {
 /// A failure that is the same as before keeps its first time, so that equal trouble is an equal outcome.
 fn since_first(outcome: Outcome, before: Option<&Outcome>) -> Outcome {
     match (outcome, before) {
-        (Outcome::Failed { reason, message, object, .. }, Some(Outcome::Failed { reason: r, message: m, at, object: o }))
+        (Outcome::Failed { reason, message, object, applied, .. }, Some(Outcome::Failed { reason: r, message: m, at, object: o, .. }))
             if reason == *r && message == *m && object == *o =>
         {
-            Outcome::Failed { reason, message, at: *at, object }
+            Outcome::Failed { reason, message, at: *at, object, applied }
         }
         (outcome, _) => outcome,
     }
@@ -198,15 +232,38 @@ fn since_first(outcome: Outcome, before: Option<&Outcome>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
     use jiff::Timestamp;
+    use serde_json::json;
 
+    use super::super::task::Applied;
     use super::*;
-    use crate::api::odin::{ObjectRef, WorkloadKind};
+    use crate::api::odin::ObjectRef;
     use crate::api::reason::Reason;
+    use crate::render::Rendered;
+    use crate::workload::{Owner, Workload, build};
 
-    /// A task of service `uid`; tasks with different names ask for different things.
-    fn task(uid: &str, name: &str) -> Task {
-        Task::Delete { service: ServiceKey::new("team", uid), uid: uid.to_owned(), kind: WorkloadKind::Deployment, name: name.to_owned() }
+    /// A task of service `uid`; tasks with different generations ask for different things.
+    fn task(uid: &str, generation: &str) -> Task {
+        Task::Apply {
+            service: ServiceKey::new("team", uid),
+            uid: uid.to_owned(),
+            generation: generation.parse().unwrap(),
+            workload: workload(),
+            replicas: 1,
+            namespace_labels: Arc::default(),
+        }
+    }
+
+    fn workload() -> Arc<Workload> {
+        let none = BTreeMap::new();
+        let owner =
+            Owner { name: "chat", namespace: "team", uid: "u", generation: 1, labels: &none, annotations: &none, pools: &[], hub_id: "h" };
+        let spec = json!({"template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}});
+        let rendered = Rendered { spec, sources: Vec::new(), hash: String::new(), warnings: Vec::new() };
+        Arc::new(build(&owner, &rendered).unwrap())
     }
 
     fn failed(message: &str, second: i64) -> Outcome {
@@ -215,11 +272,12 @@ mod tests {
             message: message.to_owned(),
             at: Timestamp::from_second(second).unwrap(),
             object: ObjectRef::default(),
+            applied: None,
         }
     }
 
     fn applied(generation: i64) -> Outcome {
-        Outcome::Applied { generation, object_generation: 1, object_uid: "o".into(), hash: "h".into(), replicas: 1 }
+        Outcome::Applied(Applied { generation, object_generation: 1, object_uid: "o".into(), hash: "h".into(), replicas: 1 })
     }
 
     fn queue() -> Queue {
@@ -228,7 +286,7 @@ mod tests {
 
     fn run(queue: &mut Queue, now: Instant) -> Option<(String, String, u64)> {
         match queue.next(now) {
-            Next::Run(Task::Delete { uid, name, .. }, version) => Some((uid, name, version)),
+            Next::Run(Task::Apply { uid, generation, .. }, version) => Some((uid, generation.to_string(), version)),
             _ => None,
         }
     }
@@ -342,6 +400,42 @@ mod tests {
         assert_eq!(queue.outcome("a"), None);
         queue.submit(task("a", "1"), now);
         assert!(run(&mut queue, now).is_some());
+    }
+
+    #[test]
+    fn a_change_waits_until_the_member_accepts_it_once() {
+        let (mut queue, seen) = (queue(), Instant::now());
+        let now = seen + Duration::from_secs(3);
+        let waits = |items, seconds| Backlog { items, oldest: Duration::from_secs(seconds) };
+        queue.submit(task("a", "1"), now);
+        queue.backdate("a", seen);
+        assert_eq!(queue.backlog(now), waits(1, 3));
+        let (_, _, version) = run(&mut queue, now).unwrap();
+        assert_eq!(queue.backlog(now), waits(0, 3), "it runs");
+        let refused = Verdict::Failed(failed("no", 1), None);
+        assert_eq!(queue.accepted("a", version, &refused), None);
+        queue.finish("a", version, refused, now);
+
+        queue.submit(task("a", "2"), now);
+        queue.backdate("a", now);
+        assert_eq!(queue.backlog(now), waits(1, 3), "nothing was accepted since the first change");
+        assert_eq!(queue.accepted("a", version, &Verdict::Done(applied(1))), None, "of an older task");
+        let (_, _, version) = run(&mut queue, now).unwrap();
+        assert_eq!(queue.accepted("a", version, &Verdict::Done(applied(2))), Some(seen));
+        queue.finish("a", version, Verdict::Done(applied(2)), now);
+
+        queue.submit(task("a", "2"), now);
+        queue.backdate("a", seen);
+        assert_eq!(queue.backlog(now), waits(1, 0), "a check is no change");
+        assert_eq!(queue.accepted("a", version, &Verdict::Done(applied(2))), None);
+    }
+
+    #[test]
+    fn what_is_closed_gives_out_nothing() {
+        let (mut queue, now) = (queue(), Instant::now());
+        queue.submit(task("a", "1"), now);
+        queue.close();
+        assert!(matches!(queue.next(now), Next::Idle));
     }
 
     #[test]

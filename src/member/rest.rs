@@ -6,17 +6,18 @@ use kube::Client;
 use serde_json::Value;
 
 use super::client::{Failure, classify};
+use super::lean::Kind;
 use super::watch::encode;
 use crate::api::labels::FIELD_MANAGER;
-use crate::api::odin::WorkloadKind;
 
-/// Path of the workloads of a kind in a namespace.
-pub(super) fn workloads(kind: WorkloadKind, namespace: &str) -> String {
-    let (group, plural) = match kind {
-        WorkloadKind::Deployment => ("apps/v1", "deployments"),
-        WorkloadKind::LeaderWorkerSet => ("leaderworkerset.x-k8s.io/v1", "leaderworkersets"),
-    };
-    format!("/apis/{group}/namespaces/{}/{plural}", encode(namespace))
+/// Path of the objects of a kind in a namespace.
+pub(super) fn all(kind: Kind, namespace: &str) -> String {
+    format!("{}/namespaces/{}/{}", kind.api(), encode(namespace), kind.plural())
+}
+
+/// Path of those among the objects of a path that bear a label.
+pub(super) fn labelled(path: &str, label: &str, value: &str) -> String {
+    format!("{path}?labelSelector={}", encode(&format!("{label}={value}")))
 }
 
 /// Path of one of the objects of a path.
@@ -32,9 +33,10 @@ pub(super) async fn post(client: &Client, path: &str, body: &Value) -> Result<Va
     send(client, Method::POST, &format!("{path}?fieldManager={FIELD_MANAGER}"), "application/json", Some(body)).await
 }
 
-/// Server-side apply of the fields in `body`, which become the hub's.
-pub(super) async fn apply(client: &Client, path: &str, body: &Value) -> Result<Value, Failure> {
-    let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
+/// Server-side apply of the fields in `body`, which become the hub's; or only what would come of it.
+pub(super) async fn apply(client: &Client, path: &str, body: &Value, dry_run: bool) -> Result<Value, Failure> {
+    let dry_run = if dry_run { "&dryRun=All" } else { "" };
+    let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true{dry_run}");
     send(client, Method::PATCH, &path, "application/apply-patch+yaml", Some(body)).await
 }
 

@@ -15,17 +15,19 @@ use tokio_util::task::TaskTracker;
 
 use super::apply::Writer;
 use super::cache::Cache;
-use super::health::Health;
-use super::lean::{Deployment, Kind, Pod, ReplicaSet};
-use super::probe::{self, Discovery};
-use super::queue::{Next, Queue};
-use super::watch::{Watch, encode};
-use super::{Credential, Event, Fact, MemberView, Outcome, Settings, Task, client};
+use super::discovery::{self, Discovery};
+use super::follow::Follow;
+use super::health::{Health, Probe};
+use super::lean::Kind;
+use super::notify::Corrected;
+use super::probe;
+use super::queue::{Next, Queue, Verdict};
+use super::{Credential, Event, Fact, MemberView, Observed, Outcome, Settings, Task, client};
 use crate::api::condition::Truth;
-use crate::api::labels::{HUB, INFERENCE_SERVICE};
+use crate::api::odin::WorkloadKind;
 use crate::api::reason::Reason;
-use crate::capacity::{NodeView, ServiceKey};
-use crate::status::{PodSignal, WorkloadView};
+use crate::capacity::ServiceKey;
+use crate::telemetry::metrics::Backlog;
 
 /// How often versions and kinds of a member are looked at while nothing else asks for it.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(300);
@@ -58,6 +60,8 @@ struct Shared {
     queue_changed: Notify,
     /// Counts how often the member was well again.
     returns: watch::Sender<u64>,
+    /// Writes that run.
+    writes: TaskTracker,
 }
 
 impl Member {
@@ -72,7 +76,7 @@ impl Member {
         settings: Settings,
         events: mpsc::Sender<Event>,
     ) -> Result<Arc<Self>, kube::Error> {
-        let client = client::connect(credential, &settings.limits)?;
+        let client = client::connect(credential, &settings.limits, settings.metrics.calls())?;
         let cache = Arc::new(Cache::default());
         let shared = Arc::new(Shared {
             name: name.into(),
@@ -83,16 +87,24 @@ impl Member {
             queue: Mutex::new(Queue::new(settings.retry)),
             queue_changed: Notify::new(),
             returns: watch::Sender::new(0),
+            writes: TaskTracker::new(),
             cache,
             settings,
         });
         let member = Self { shared: shared.clone(), shutdown: CancellationToken::new(), tracker: TaskTracker::new() };
-        let ours = labelled(&format!("{HUB}={}", shared.settings.hub_id));
-        member.spawn(&events, probing(shared.clone(), client.clone()));
-        member.spawn(&events, watching::<NodeView>(shared.clone(), client.clone(), Kind::Node, String::new()));
-        member.spawn(&events, watching::<Pod>(shared.clone(), client.clone(), Kind::Pod, running_pods()));
-        member.spawn(&events, watching::<Deployment>(shared.clone(), client.clone(), Kind::Deployment, ours));
-        member.spawn(&events, watching::<ReplicaSet>(shared.clone(), client, Kind::ReplicaSet, labelled(INFERENCE_SERVICE)));
+        let (served, lws_served) = watch::channel(false);
+        member.spawn(&events, probing(shared.clone(), client.clone(), served));
+        let follow = Follow {
+            client,
+            cache: shared.cache.clone(),
+            hub_id: shared.settings.hub_id.clone(),
+            returned: shared.returns.subscribe(),
+            metrics: shared.settings.metrics.clone(),
+        };
+        for watch in follow.all(&lws_served) {
+            member.spawn(&events, watch);
+        }
+        member.spawn(&events, ageing(shared.clone()));
         member.spawn(&events, writing(shared.clone()));
         member.spawn(&events.clone(), telling(shared, events));
         member.tracker.close();
@@ -133,17 +145,31 @@ impl Member {
         !self.shutdown.is_cancelled()
     }
 
-    /// The service's workload as it is in the member, and the trouble of its pods, sorted by pod. `None` while
-    /// Deployments there were never listed; no workload means that the member surely holds none.
-    pub fn observe(&self, service: &ServiceKey, uid: &str) -> Option<(Option<WorkloadView>, Vec<PodSignal>)> {
-        self.shared.cache.observe(service, uid, Timestamp::now())
+    /// What the member shows of a service whose workload is to be of this kind. `None` while workloads of the kind there
+    /// were never listed; no workload means that the member surely holds none.
+    pub fn observe(&self, service: &ServiceKey, uid: &str, kind: WorkloadKind) -> Option<Observed> {
+        self.shared.cache.observe(service, uid, kind, Timestamp::now())
     }
 
     /// Puts a task in the queue; it replaces the one of the same service. One that asks for the same as before only
     /// checks that the member still holds it, and doesn't cut a pause after a failure short.
     pub fn submit(&self, task: Task) {
-        self.shared.queue.lock().submit(task, Instant::now());
+        self.submit_since(task, Instant::now());
+    }
+
+    /// [`Member::submit`] of what follows from a change that the hub saw at this time.
+    pub fn submit_since(&self, task: Task, seen: Instant) {
+        let uid = task.uid().to_owned();
+        let mut queue = self.shared.queue.lock();
+        queue.submit(task, Instant::now());
+        queue.backdate(&uid, seen);
+        drop(queue);
         self.shared.queue_changed.notify_one();
+    }
+
+    /// What is to be written to the member, and the age of the oldest change that it has not accepted yet.
+    pub fn backlog(&self) -> Backlog {
+        self.shared.queue.lock().backlog(Instant::now())
     }
 
     /// What came of the newest task of a service; `None` while it waits or runs for the first time.
@@ -155,6 +181,14 @@ impl Member {
     pub fn forget(&self, uid: &str) {
         self.shared.queue.lock().forget(uid);
         self.shared.writer.forget(uid);
+    }
+
+    /// Takes up no more writes, waits for those that run, and then does as [`Member::stop`].
+    pub async fn close(&self) {
+        self.shared.queue.lock().close();
+        self.shared.writes.close();
+        self.shared.writes.wait().await;
+        self.stop().await;
     }
 
     /// Ends all tasks of the member and waits for them.
@@ -170,19 +204,19 @@ impl Drop for Member {
     }
 }
 
-/// Pods that take room.
-fn running_pods() -> String {
-    format!("fieldSelector={}", encode("status.phase!=Succeeded,status.phase!=Failed"))
-}
-
-fn labelled(selector: &str) -> String {
-    format!("labelSelector={}", encode(selector))
-}
-
 impl Shared {
+    fn note_accepted(&self, task: &Task, version: u64, verdict: &Verdict) {
+        if let Some(seen) = self.queue.lock().accepted(task.uid(), version, verdict)
+            && matches!(task, Task::Apply { .. })
+        {
+            self.settings.metrics.applied(seen.elapsed());
+        }
+    }
+
     fn view(&self, now: Timestamp) -> MemberView {
         let health = self.health.lock().clone();
         let discovery = self.discovery.lock().clone();
+        let shown_version = discovery.shown_version();
         let synced = self.cache.synced(now);
         let capacity_known = self.cache.capacity_known(now);
         MemberView {
@@ -192,13 +226,15 @@ impl Shared {
             credential_valid: health.credential_valid,
             synced,
             leader_worker_set: discovery.leader_worker_set,
+            leader_worker_set_version: shown_version,
             cluster_uid: discovery.cluster_uid,
+            leader_worker_set_release: discovery.leader_worker_set_release,
             kubernetes_version: discovery.kubernetes_version,
-            leader_worker_set_version: discovery.leader_worker_set_version,
             credential: self.credential.status(now),
             snapshot: self.cache.snapshot(),
             capacity_known,
             workloads_refused: self.cache.refused(Kind::Deployment, now),
+            leader_worker_sets_refused: self.cache.refused(Kind::LeaderWorkerSet, now),
             last_seen: health.last_seen,
         }
     }
@@ -222,8 +258,8 @@ fn ready(health: &Health, synced: &Fact, capacity_known: bool) -> Fact {
     Fact::yes(Reason::Connected, "")
 }
 
-/// Probes for ever.
-async fn probing(shared: Arc<Shared>, client: Client) {
+/// Probes for ever, and tells whether `LeaderWorkerSets` are served.
+async fn probing(shared: Arc<Shared>, client: Client, lws_served: watch::Sender<bool>) {
     let mut discovered: Option<Instant> = None;
     loop {
         let (probe, uid) = probe::probe(&client).await;
@@ -244,28 +280,41 @@ async fn probing(shared: Arc<Shared>, client: Client) {
         if changed.returned {
             discovered = None;
         }
-        let reachable = shared.health.lock().reachable.holds();
-        if reachable && discovered.is_none_or(|at| at.elapsed() >= DISCOVERY_INTERVAL) {
+        // What an API server serves is complete once it says that it is ready.
+        let is_ready = shared.health.lock().reachable.holds() && probe == Probe::Alive;
+        if is_ready && discovered.is_none_or(|at| at.elapsed() >= DISCOVERY_INTERVAL) {
             let before = shared.discovery.lock().clone();
-            let after = probe::discover(&client, before.clone()).await;
+            let after = discovery::discover(&client, before.clone()).await;
+            let served = after.leader_worker_set.truth;
+            if served != Truth::Unknown {
+                shared.cache.served(Kind::LeaderWorkerSet, served == Truth::True);
+                shared.cache.served(Kind::StatefulSet, served == Truth::True);
+                lws_served.send_replace(served == Truth::True);
+            }
+            shared.cache.set_release(after.leader_worker_set_release);
+            discovered = (!after.in_doubt).then(Instant::now);
             if before != after {
                 *shared.discovery.lock() = after;
                 shared.cache.notifier.member();
             }
-            discovered = Some(Instant::now());
         }
         let pause = shared.health.lock().pause(shared.settings.probe_interval);
-        tokio::time::sleep(pause).await;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = shared.cache.kind_missing.notified() => discovered = None,
+        }
     }
 }
 
-/// Keeps one kind in step for ever.
-async fn watching<T: super::lean::Lean>(shared: Arc<Shared>, client: Client, kind: Kind, selector: String)
-where
-    Cache: super::cache::Sink<T>,
-{
-    let returned = shared.returns.subscribe();
-    Watch { client: &client, kind, selector, cache: &shared.cache, returned }.run::<T>().await;
+/// How often it is looked whether what is remembered of groups is still to be told.
+const AGEING: Duration = Duration::from_secs(5);
+
+/// Forgets for ever.
+async fn ageing(shared: Arc<Shared>) {
+    loop {
+        tokio::time::sleep(AGEING).await;
+        shared.cache.age(Timestamp::now());
+    }
 }
 
 /// Carries out tasks for ever, several at once. While the member is out of reach they are parked.
@@ -277,12 +326,17 @@ async fn writing(shared: Arc<Shared>) {
         }
         let mut wake_at = None;
         if running.len() < shared.settings.workers.max(1) && shared.health.lock().reachable.holds() {
-            let next = shared.queue.lock().next(Instant::now());
+            let (next, begun) = {
+                let mut queue = shared.queue.lock();
+                (queue.next(Instant::now()), shared.writes.token())
+            };
             match next {
                 Next::Run(task, version) => {
                     let shared = shared.clone();
                     running.spawn(async move {
+                        let _begun = begun;
                         let verdict = shared.writer.carry_out(&task).await;
+                        shared.note_accepted(&task, version, &verdict);
                         if shared.queue.lock().finish(task.uid(), version, verdict, Instant::now()) {
                             shared.cache.notifier.services([task.service().clone()]);
                         }
@@ -318,19 +372,32 @@ fn pass_on(ended: Result<(), JoinError>) {
 /// What one write sets off in the member arrives within this time as a rule, and is told together.
 const GATHER: Duration = Duration::from_millis(5);
 
+/// Least time between two rounds of events. What happens to one service is told sooner than what happens to the
+/// member's capacity: people wait for the one, and the other costs a snapshot.
+const ROUND: Duration = Duration::from_millis(20);
+
 /// Turns changes into snapshots and events for ever: the first of a burst at once, the rest of it in rounds.
 async fn telling(shared: Arc<Shared>, events: mpsc::Sender<Event>) {
-    let mut pause = shared.settings.coalesce;
-    let mut next_round = Instant::now();
+    let notifier = &shared.cache.notifier;
+    let (mut next_round, mut next_snapshot) = (Instant::now(), Instant::now());
     loop {
-        shared.cache.notifier.changed().await;
-        let begin = next_round.max(Instant::now() + GATHER);
-        tokio::time::sleep_until(begin.into()).await;
-        let changes = shared.cache.notifier.take();
+        let snapshot_due = async {
+            if notifier.has_changed_capacity() {
+                tokio::time::sleep_until(next_snapshot.into()).await;
+            } else {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = notifier.changed() => {}
+            () = snapshot_due => {}
+        }
+        tokio::time::sleep_until(next_round.max(Instant::now() + GATHER).into()).await;
+        let start = Instant::now();
+        let changes = notifier.take(start >= next_snapshot);
         if changes.capacity || changes.member {
-            let start = Instant::now();
             shared.cache.renew_snapshot();
-            pause = shared.settings.coalesce.max(start.elapsed() * SNAPSHOT_SHARE);
+            next_snapshot = Instant::now() + shared.settings.coalesce.max(start.elapsed() * SNAPSHOT_SHARE);
         }
         if !changes.gone.is_empty() {
             let mut queue = shared.queue.lock();
@@ -341,19 +408,24 @@ async fn telling(shared: Arc<Shared>, events: mpsc::Sender<Event>) {
         let name = || shared.name.clone();
         let about_member = (changes.member || changes.capacity).then(|| Event::Member(name()));
         let room = changes.room.then(|| Event::Room(name()));
-        for event in changes.services.into_iter().map(Event::Service).chain(about_member).chain(room) {
+        let corrected = changes.corrected.into_iter().map(|Corrected { service, object, recreated }| Event::Corrected {
+            member: name(),
+            service,
+            object,
+            recreated,
+        });
+        for event in changes.services.into_iter().map(Event::Service).chain(about_member).chain(room).chain(corrected) {
             if events.send(event).await.is_err() {
                 // Nobody listens any more: the hub is about to stop this member.
                 return;
             }
         }
-        next_round = Instant::now() + pause;
+        next_round = Instant::now() + ROUND;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::health::Probe;
     use super::*;
     use crate::member::parse_kubeconfig;
 

@@ -1,8 +1,10 @@
 //! What the hub fixes for a member.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::Limits;
+use crate::telemetry::metrics::MemberMetrics;
 
 /// Namespaces of a cluster's own programs, as patterns in which `*` stands for any text: by default the hub never writes
 /// there, whatever their labels are.
@@ -25,12 +27,14 @@ pub struct Settings {
     pub protected_namespaces: Vec<String>,
     /// Writes to this member that run at once.
     pub workers: usize,
-    /// Shortest time between two snapshots of the capacity and two rounds of events.
+    /// Shortest time between two snapshots of the capacity, and between the events that go with them.
     pub coalesce: Duration,
     /// Least and most pause after a write that failed.
     pub retry: (Duration, Duration),
     /// A change by others is put back at most this often per object.
     pub drift_interval: Duration,
+    /// Where what happens is counted.
+    pub metrics: Arc<MemberMetrics>,
 }
 
 impl Settings {
@@ -47,6 +51,7 @@ impl Settings {
             coalesce: Duration::from_millis(100),
             retry: (Duration::from_secs(1), Duration::from_secs(60)),
             drift_interval: Duration::from_secs(60),
+            metrics: Arc::default(),
         }
     }
 }

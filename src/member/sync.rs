@@ -25,6 +25,8 @@ struct Failing {
 struct State {
     listed: bool,
     failing: Option<Failing>,
+    /// Whether the member serves it, once that is known; only asked of kinds that not every member serves.
+    served: Option<bool>,
 }
 
 /// How far each kind is.
@@ -46,8 +48,22 @@ impl Sync {
     pub(super) fn listed(&mut self, kind: Kind) -> bool {
         let Some(state) = self.state(kind) else { return false };
         let news = !state.listed || state.failing.is_some();
-        *state = State { listed: true, failing: None };
+        state.listed = true;
+        state.failing = None;
         news
+    }
+
+    /// The member serves the kind, or surely doesn't. Returns whether that is news.
+    pub(super) fn served(&mut self, kind: Kind, served: bool) -> bool {
+        self.state(kind).is_some_and(|state| state.served.replace(served) != Some(served))
+    }
+
+    /// The kind is followed no longer, and nothing of it is known.
+    pub(super) fn unfollowed(&mut self, kind: Kind) {
+        if let Some(state) = self.state(kind) {
+            state.listed = false;
+            state.failing = None;
+        }
     }
 
     /// The watch of the kind is open again. Returns whether that is news.
@@ -67,6 +83,16 @@ impl Sync {
         self.each().any(|(k, state)| k == kind && state.listed)
     }
 
+    /// Whether all objects of the kind are known, also because there can't be any.
+    pub(super) fn is_known(&self, kind: Kind) -> bool {
+        self.each().any(|(k, state)| k == kind && (state.listed || state.served == Some(false)))
+    }
+
+    /// Whether the member is known to serve the kind, for kinds that not every member serves.
+    pub(super) fn is_served(&self, kind: Kind) -> bool {
+        self.each().any(|(k, state)| k == kind && state.served == Some(true))
+    }
+
     /// Whether what is known of the kind follows the member.
     pub(super) fn is_followed(&self, kind: Kind, now: Timestamp) -> bool {
         self.each().any(|(k, state)| k == kind && state.listed && state.failing.as_ref().is_none_or(|failing| !failing.lasts(now)))
@@ -82,16 +108,28 @@ impl Sync {
 
     /// The condition Synced.
     pub(super) fn fact(&self, now: Timestamp) -> Fact {
-        let refused: Vec<String> = Kind::ALL.into_iter().filter_map(|kind| Some(self.refused(kind, now)?.0)).collect();
+        let mut refused: Vec<String> = Kind::ALL.into_iter().filter_map(|kind| Some(self.refused(kind, now)?.0)).collect();
+        // Two watches of one kind fail alike.
+        refused.dedup();
         if !refused.is_empty() {
             return Fact::no(Reason::NotSynced, refused.join("; "));
         }
-        let missing: Vec<&str> = self.each().filter(|(_, state)| !state.listed).map(|(kind, _)| kind.plural()).collect();
+        let missing = self.each().filter(|(kind, state)| !state.listed && is_needed(*kind, state));
+        let missing: Vec<&str> = missing.map(|(kind, _)| kind.plural()).collect();
         if missing.is_empty() {
             Fact::yes(Reason::Synced, "")
         } else {
             Fact::unknown(Reason::NotSynced, format!("not listed yet: {}", missing.join(", ")))
         }
+    }
+}
+
+/// Whether the kind has to be listed: some are not served everywhere, and events are followed on demand.
+fn is_needed(kind: Kind, state: &State) -> bool {
+    match kind {
+        Kind::LeaderWorkerSet | Kind::StatefulSet => state.served == Some(true),
+        Kind::SetEvent | Kind::LwsEvent => false,
+        _ => true,
     }
 }
 
@@ -128,7 +166,10 @@ mod tests {
         let mut sync = Sync::default();
         sync.listed(Kind::Node);
         let fact = sync.fact(at(0));
-        assert_eq!((fact.truth, fact.message.as_str()), (Truth::Unknown, "not listed yet: pods, deployments, replicasets"));
+        assert_eq!(
+            (fact.truth, fact.message.as_str()),
+            (Truth::Unknown, "not listed yet: pods, deployments, replicasets, services, resourcequotas")
+        );
         assert!(all_listed().fact(at(0)).holds());
     }
 
@@ -145,6 +186,31 @@ mod tests {
         assert!(!sync.is_followed(Kind::Pod, at(10)) && sync.is_followed(Kind::Node, at(10)) && sync.is_listed(Kind::Pod));
         assert!(sync.watching(Kind::Pod) && !sync.watching(Kind::Pod));
         assert!(sync.fact(at(11)).holds());
+    }
+
+    #[test]
+    fn kinds_that_not_every_member_serves_count_where_they_are_served() {
+        let mut sync = Sync::default();
+        for kind in [Kind::Node, Kind::Pod, Kind::Deployment, Kind::ReplicaSet, Kind::Service, Kind::ResourceQuota] {
+            sync.listed(kind);
+        }
+        assert!(sync.fact(at(0)).holds() && !sync.is_known(Kind::LeaderWorkerSet), "not found out yet");
+        assert!(sync.served(Kind::LeaderWorkerSet, false) && !sync.served(Kind::LeaderWorkerSet, false));
+        assert!(sync.fact(at(0)).holds() && sync.is_known(Kind::LeaderWorkerSet) && !sync.is_listed(Kind::LeaderWorkerSet));
+        assert!(!sync.is_served(Kind::LeaderWorkerSet));
+        sync.served(Kind::LeaderWorkerSet, true);
+        assert!(sync.is_served(Kind::LeaderWorkerSet));
+        assert_eq!(sync.fact(at(0)).message, "not listed yet: leaderworkersets");
+        assert!(!sync.is_known(Kind::LeaderWorkerSet));
+        sync.listed(Kind::LeaderWorkerSet);
+        assert!(sync.fact(at(0)).holds() && sync.is_known(Kind::LeaderWorkerSet));
+        // Events that are not wanted any more leave no trace of their failure.
+        sync.failed(Kind::SetEvent, "list", &forbidden(), at(0));
+        sync.failed(Kind::LwsEvent, "list", &forbidden(), at(0));
+        assert_eq!(sync.fact(at(10)).message, "can't list events: no");
+        sync.unfollowed(Kind::SetEvent);
+        sync.unfollowed(Kind::LwsEvent);
+        assert!(sync.fact(at(10)).holds());
     }
 
     #[test]

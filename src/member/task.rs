@@ -1,10 +1,11 @@
 //! What is to be written to a member, and what came of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::api::odin::{ObjectRef, WorkloadKind};
+use crate::api::odin::ObjectRef;
 use crate::api::reason::Reason;
 use crate::capacity::ServiceKey;
 use crate::workload::Workload;
@@ -12,7 +13,7 @@ use crate::workload::Workload;
 /// What a member shall hold of one service. The newest task of a service replaces the one before.
 #[derive(Clone, Debug)]
 pub enum Task {
-    /// The workload with so many groups.
+    /// The workload with so many groups, and its Kubernetes Service.
     Apply {
         /// The service.
         service: ServiceKey,
@@ -24,17 +25,15 @@ pub enum Task {
         workload: Arc<Workload>,
         /// Groups.
         replicas: u32,
+        /// Labels of the service's namespace, should the hub have to make it.
+        namespace_labels: Arc<BTreeMap<String, String>>,
     },
-    /// Nothing.
+    /// Nothing: its workload of either kind, and its Kubernetes Service, go.
     Delete {
         /// The service.
         service: ServiceKey,
         /// UID of the service.
         uid: String,
-        /// Kind of the workload.
-        kind: WorkloadKind,
-        /// Name of the workload; its namespace is that of the service.
-        name: String,
     },
 }
 
@@ -57,33 +56,48 @@ impl Task {
     pub fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (
-                Self::Apply { uid, generation, workload, replicas, .. },
-                Self::Apply { uid: uid2, generation: generation2, workload: workload2, replicas: replicas2, .. },
-            ) => uid == uid2 && generation == generation2 && replicas == replicas2 && workload.hash == workload2.hash,
-            (Self::Delete { uid, kind, name, .. }, Self::Delete { uid: uid2, kind: kind2, name: name2, .. }) => {
-                uid == uid2 && kind == kind2 && name == name2
+                Self::Apply { uid, generation, workload, replicas, namespace_labels, .. },
+                Self::Apply {
+                    uid: uid2,
+                    generation: generation2,
+                    workload: workload2,
+                    replicas: replicas2,
+                    namespace_labels: namespace_labels2,
+                    ..
+                },
+            ) => {
+                uid == uid2
+                    && generation == generation2
+                    && replicas == replicas2
+                    && workload.hash == workload2.hash
+                    && namespace_labels == namespace_labels2
             }
+            (Self::Delete { uid, .. }, Self::Delete { uid: uid2, .. }) => uid == uid2,
             _ => false,
         }
     }
 }
 
+/// What a member accepted of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// Generation of the service that was applied.
+    pub generation: i64,
+    /// Generation of the workload in the member after that.
+    pub object_generation: i64,
+    /// UID of the workload in the member.
+    pub object_uid: String,
+    /// Hash of the workload that was applied.
+    pub hash: String,
+    /// Groups that were applied.
+    pub replicas: u32,
+}
+
 /// What came of the newest task of a service. Nothing yet while there is no outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The member holds what was asked for.
-    Applied {
-        /// Generation of the service that was applied.
-        generation: i64,
-        /// Generation of the object in the member after that.
-        object_generation: i64,
-        /// UID of the object in the member.
-        object_uid: String,
-        /// Hash of the workload that was applied.
-        hash: String,
-        /// Groups that were applied.
-        replicas: u32,
-    },
+    /// The member holds what was asked for: the workload and its Service.
+    Applied(Applied),
     /// The member accepted the deletion, or nothing of ours was there.
     Deleted,
     /// It failed and is tried again.
@@ -96,5 +110,7 @@ pub enum Outcome {
         at: Timestamp,
         /// The object that could not be written.
         object: ObjectRef,
+        /// The workload, where that was accepted, and something beside it was not.
+        applied: Option<Applied>,
     },
 }

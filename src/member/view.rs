@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use crate::api::condition::Truth;
 use crate::api::federation::CredentialStatus;
+use crate::api::lws::Release;
 use crate::api::reason::Reason;
 use crate::capacity::Snapshot;
 
@@ -59,16 +60,20 @@ pub struct MemberView {
     pub cluster_uid: Option<String>,
     /// Version of its API server, as `v1.36.3`.
     pub kubernetes_version: Option<String>,
-    /// API versions of `LeaderWorkerSet` that it serves.
+    /// API versions of `LeaderWorkerSet` that it serves, with its release, as `v1 (0.9+)`.
     pub leader_worker_set_version: Option<String>,
+    /// The release of `LeaderWorkerSet` there, once it is known; `None` also while it isn't installed.
+    pub leader_worker_set_release: Option<Release>,
     /// About the credential.
     pub credential: CredentialStatus,
     /// Last known capacity; `None` until nodes and pods were listed once.
     pub snapshot: Option<Arc<Snapshot>>,
     /// Whether `snapshot` follows the member now: nodes and pods are listed and their watches don't fail.
     pub capacity_known: bool,
-    /// Why our own workloads there aren't followed although it answers, and since when.
+    /// Why our own Deployments there aren't followed although it answers, and since when.
     pub workloads_refused: Option<(String, Timestamp)>,
+    /// The same for our `LeaderWorkerSets`.
+    pub leader_worker_sets_refused: Option<(String, Timestamp)>,
     /// When it last answered.
     pub last_seen: Option<Timestamp>,
     /// Since when it has refused the credential on end.

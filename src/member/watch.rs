@@ -20,6 +20,7 @@ use super::backoff::Backoff;
 use super::cache::{Cache, Change, Sink};
 use super::client::{Failure, classify, of_status};
 use super::lean::{Kind, Lean};
+use crate::telemetry::metrics::{MemberMetrics, WatchEnd};
 
 /// Pauses after a failure.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
@@ -49,6 +50,7 @@ pub(super) struct Watch<'a> {
     pub(super) cache: &'a Cache,
     /// Changes when the member came back: no reason to wait any longer.
     pub(super) returned: watch::Receiver<u64>,
+    pub(super) metrics: &'a MemberMetrics,
 }
 
 /// A failure and what was tried.
@@ -88,6 +90,9 @@ impl Watch<'_> {
                 (None, true) => self.stream_list::<T>(&mut backoff).await,
                 (None, false) => self.list::<T>().await,
             };
+            if !paged || result.is_err() {
+                self.metrics.watch_restarted(self.kind.plural(), cause(&result));
+            }
             match result {
                 Ok(End::Resume(from)) => {
                     version = Some(from);
@@ -131,7 +136,7 @@ impl Watch<'_> {
 
     fn uri(&self, query: &str) -> String {
         let separator = if self.selector.is_empty() { "" } else { "&" };
-        format!("{}?{}{separator}{query}", self.kind.path(), self.selector)
+        format!("{}/{}?{}{separator}{query}", self.kind.api(), self.kind.plural(), self.selector)
     }
 
     /// Lists page by page.
@@ -148,6 +153,7 @@ impl Watch<'_> {
             let page = self.client.request_text(request).await.map_err(|error| failed(classify(&error)))?;
             let meta: ListMeta = parse::<ListHead>(page.as_bytes()).map_err(failed)?.metadata;
             all.extend(T::of_list(page.as_bytes()).map_err(|_| failed(unreadable(self.kind)))?);
+            all.truncate(self.kind.bound());
             next = meta.r#continue.unwrap_or_default();
             if next.is_empty() {
                 self.cache.apply(Change::All(all));
@@ -170,8 +176,8 @@ impl Watch<'_> {
                 return Err(("list", Failure::Unknown("the list ended before it was complete".to_owned())));
             };
             match read::<T>(self.kind, &line).map_err(|failure| ("list", failure))? {
-                Line::Put(object) => all.push(object),
-                Line::Gone(_) | Line::Bookmark { end: false, .. } => {}
+                Line::Put(object) if all.len() < self.kind.bound() => all.push(object),
+                Line::Put(_) | Line::Gone(_) | Line::Bookmark { end: false, .. } => {}
                 Line::Bookmark { version, end: true } => {
                     self.cache.apply(Change::All(all));
                     self.cache.listed(self.kind);
@@ -235,6 +241,14 @@ impl Watch<'_> {
             return Ok(lines);
         }
         Err(of_status(&lines.status(code).await))
+    }
+}
+
+fn cause(ended: &Result<End, Failed>) -> WatchEnd {
+    match ended {
+        Ok(End::Resume(_)) => WatchEnd::Ended,
+        Ok(End::Expired) | Err((_, Failure::Gone(_))) => WatchEnd::Expired,
+        Err(_) => WatchEnd::Failed,
     }
 }
 

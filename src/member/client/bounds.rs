@@ -4,7 +4,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::Uri;
 use hyper::body::{Body, Buf as _, Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
@@ -44,11 +43,6 @@ pub struct TimedOut {
 pub struct TooLarge {
     /// The most that is allowed.
     pub limit: usize,
-}
-
-/// Whether a request opens a watch, whose response goes on for as long as it may.
-pub(super) fn is_watch(uri: &Uri) -> bool {
-    uri.query().is_some_and(|query| query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1" | "follow=true")))
 }
 
 /// The end of a call that isn't a watch.
@@ -119,23 +113,5 @@ where
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_watch_is_told_by_its_query() {
-        for (uri, want) in [
-            ("/api/v1/pods?watch=true", true),
-            ("/api/v1/pods?limit=5&watch=1", true),
-            ("/api/v1/pods?watch=false", false),
-            ("/api/v1/pods?rewatch=true", false),
-            ("/api/v1/pods/watch", false),
-        ] {
-            assert_eq!(is_watch(&uri.parse().unwrap()), want, "{uri}");
-        }
     }
 }

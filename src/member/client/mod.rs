@@ -24,13 +24,14 @@ use kube::client::{Body, ConfigExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
 use tower::{BoxError, Service, ServiceBuilder};
 
-use self::bounds::{Bounded, is_watch};
+use self::bounds::Bounded;
 pub use self::bounds::{Phase, TimedOut, TooLarge};
 use self::connector::Connector;
-pub(super) use self::failure::of_status;
 pub use self::failure::{Failure, classify};
+pub(super) use self::failure::{of_status, shorten};
 use self::limit::Gate;
 use super::Credential;
+use crate::telemetry::metrics::{Calls, is_watch};
 
 /// Pings on a quiet connection go out this often …
 const PING_INTERVAL: Duration = Duration::from_secs(15);
@@ -70,12 +71,12 @@ impl Default for Limits {
     }
 }
 
-/// A client of a member.
+/// A client of a member, whose requests are counted in `calls`.
 ///
 /// # Errors
 /// When the credential can't be used after all.
-pub fn connect(credential: &Credential, limits: &Limits) -> Result<kube::Client, kube::Error> {
-    build(credential.config(), limits)
+pub fn connect(credential: &Credential, limits: &Limits, calls: &Arc<Calls>) -> Result<kube::Client, kube::Error> {
+    build_counted(credential.config(), limits, calls)
 }
 
 /// A client of the API server that `config` names, within these bounds. It must be called inside a tokio runtime.
@@ -83,6 +84,14 @@ pub fn connect(credential: &Credential, limits: &Limits) -> Result<kube::Client,
 /// # Errors
 /// When TLS, proxy or credential of `config` can't be used.
 pub fn build(config: &kube::Config, limits: &Limits) -> Result<kube::Client, kube::Error> {
+    build_counted(config, limits, &Arc::default())
+}
+
+/// [`build`], with requests counted in `calls`.
+///
+/// # Errors
+/// When TLS, proxy or credential of `config` can't be used.
+pub fn build_counted(config: &kube::Config, limits: &Limits, calls: &Arc<Calls>) -> Result<kube::Client, kube::Error> {
     let connector = Connector::new(config, limits.connect_timeout).map_err(kube::Error::Service)?;
     let client = HyperClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -96,7 +105,7 @@ pub fn build(config: &kube::Config, limits: &Limits) -> Result<kube::Client, kub
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
-        .service(Caller { client, gate, limits: limits.clone() });
+        .service(Caller { client, gate, limits: limits.clone(), calls: calls.clone() });
     Ok(kube::Client::new(service, config.default_namespace.clone()))
 }
 
@@ -106,6 +115,7 @@ struct Caller {
     client: HyperClient<Connector, Body>,
     gate: Arc<Gate>,
     limits: Limits,
+    calls: Arc<Calls>,
 }
 
 impl Service<Request<Body>> for Caller {
@@ -118,15 +128,17 @@ impl Service<Request<Body>> for Caller {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Self { client, gate, limits } = self.clone();
+        let Self { client, gate, limits, calls } = self.clone();
         Box::pin(async move {
             let late = |phase, limit| TimedOut { phase, limit };
             let turn = timeout(limits.call_timeout, gate.pass()).await.map_err(|_| late(Phase::Turn, limits.call_timeout))?;
             let watch = is_watch(request.uri());
+            let mut call = calls.begin(&request);
             let start = Instant::now();
             let response = timeout_at(start + limits.header_timeout, client.request(request))
                 .await
                 .map_err(|_| late(Phase::Headers, limits.header_timeout))??;
+            call.answered(response.status());
             let deadline = start + limits.call_timeout;
             Ok(response.map(|body| {
                 if watch { Bounded::watch(body) } else { Bounded::unary(body, deadline, limits.call_timeout, limits.max_body, turn) }
