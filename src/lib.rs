@@ -12,15 +12,15 @@
 //! | [`template`] | Go text/template; knows nothing of Kubernetes |
 //! | [`merge`] | strategic merge patch |
 //! | [`render`] | layers → merged, rendered and validated spec |
-//! | [`capacity`] | nodes and pods → free room; fit of pods |
-//! | [`workload`] | rendered service → objects for a member, request of one group |
+//! | [`capacity`] | nodes, pods and quotas → free room; how many groups fit |
+//! | [`workload`] | rendered service → Deployment or `LeaderWorkerSet`, and Service, for a member; request of one group; pod policy |
 //! | [`placement`] | room → plan, with a rejection for each member that was passed over |
 //! | [`status`] | observations → status; diagnosis |
 //! | — | — |
 //! | [`member`] | kubeconfig, client, watches, apply and health of one member |
-//! | [`hub`] | the controllers |
+//! | [`hub`] | the controllers, and events on services |
 //! | [`telemetry`] | logs, metrics, health endpoints |
-//! | [`cli`] | one file per subcommand |
+//! | [`cli`] | the subcommands |
 
 pub mod api;
 pub mod capacity;

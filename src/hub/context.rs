@@ -11,10 +11,13 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::Settings;
+use super::identity::Identity;
 use super::layers::{LayerStores, LayerUsers};
 use super::member::Written;
 use super::members::Members;
 use super::placer::{Ended, Placer};
+use super::pools::Pools;
+use super::recorder::Recorder;
 use super::roll::Fleet;
 use super::service::Memos;
 use super::trigger::Trigger;
@@ -25,6 +28,7 @@ use crate::capacity::ServiceKey;
 use crate::member::Event;
 use crate::placement::Plan;
 use crate::render::Renderer;
+use crate::telemetry::metrics::Metrics;
 
 /// What the controllers share.
 pub(crate) struct Context {
@@ -35,6 +39,8 @@ pub(crate) struct Context {
     pub(crate) layers: LayerStores,
     pub(crate) renderer: Renderer,
     pub(crate) users: Arc<LayerUsers>,
+    pub(crate) pools: Arc<Pools>,
+    pub(crate) recorder: Recorder,
     pub(crate) services: Store<InferenceService>,
     pub(crate) clusters: Store<MemberCluster>,
     pub(crate) secrets: Store<Secret>,
@@ -53,6 +59,7 @@ pub(crate) struct Context {
     /// Members that are no longer registered, with the UID of the registration.
     pub(crate) gone_members: Arc<Trigger<(String, String)>>,
     pub(crate) events: mpsc::Sender<Event>,
+    pub(crate) metrics: Arc<Metrics>,
     waiting: Mutex<BTreeSet<ServiceKey>>,
 }
 
@@ -64,26 +71,29 @@ impl Context {
     pub(crate) fn new(
         client: Client,
         settings: Settings,
-        hub_id: String,
-        own_cluster: String,
+        identity: Identity,
         watches: Watches,
         events: mpsc::Sender<Event>,
+        recorder: Recorder,
+        metrics: Arc<Metrics>,
     ) -> std::io::Result<Arc<Self>> {
         let members = Arc::new(Members::default());
-        let own_cluster = (!settings.allow_self).then_some(own_cluster);
+        let own_cluster = (!settings.allow_self).then_some(identity.cluster);
         let fleet = Fleet { members: members.clone(), namespaces: watches.namespaces, own_cluster };
         Ok(Arc::new(Self {
             client,
             settings,
-            hub_id,
+            hub_id: identity.hub,
             started: Timestamp::now(),
             layers: watches.layers,
             renderer: Renderer::default(),
             users: watches.users,
+            pools: Arc::default(),
+            recorder,
             services: watches.services,
             clusters: watches.clusters,
             secrets: watches.secrets,
-            placer: Placer::start(fleet.clone())?,
+            placer: Placer::start(fleet.clone(), metrics.clone())?,
             fleet,
             members,
             memos: Memos::default(),
@@ -94,6 +104,7 @@ impl Context {
             gone_services: watches.gone_services,
             gone_members: watches.gone_members,
             events,
+            metrics,
             waiting: Mutex::default(),
         }))
     }

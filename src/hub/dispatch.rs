@@ -12,7 +12,11 @@ use super::context::Context;
 use super::member;
 use super::tasks::Tasks;
 use crate::api::condition::Truth;
+use crate::api::odin;
+use crate::api::reason::Reason;
+use crate::capacity::ServiceKey;
 use crate::member::Event;
+use crate::status::Notice;
 
 /// Services that wait for room are decided anew at most this often while capacity changes without giving room: so that
 /// the numbers in their rejections stay true. Room itself is acted on at once.
@@ -31,17 +35,19 @@ pub(crate) fn start(context: &Arc<Context>, inbox: mpsc::Receiver<Event>, tasks:
 }
 
 async fn member_events(mut inbox: mpsc::Receiver<Event>, context: Arc<Context>, stale: Arc<Notify>) {
-    let mut seen: HashMap<String, (Truth, Truth, bool, bool)> = HashMap::new();
+    let mut seen: HashMap<String, (Truth, Truth, bool, bool, bool)> = HashMap::new();
     while let Some(event) = inbox.recv().await {
         match event {
             Event::Service(service) => context.service_trigger.push(service),
             Event::Room(_) => context.retry_waiting(),
+            Event::Corrected { member, service, object, recreated } => corrected(&context, &member, &service, &object, recreated),
             Event::Member(name) => {
                 if let Some(entry) = context.members.get(&name)
                     && let Ok(member) = &entry.runtime
                 {
                     let view = member.view();
-                    let now = (view.reachable.truth, view.credential_valid.truth, view.capacity_known, view.workloads_refused.is_some());
+                    let refused = (view.workloads_refused.is_some(), view.leader_worker_sets_refused.is_some());
+                    let now = (view.reachable.truth, view.credential_valid.truth, view.capacity_known, refused.0, refused.1);
                     if seen.insert(name.clone(), now) != Some(now) {
                         seen.retain(|name, _| context.members.get(name).is_some());
                         // Whether a member can be seen is part of the status of every service in it.
@@ -53,6 +59,15 @@ async fn member_events(mut inbox: mpsc::Receiver<Event>, context: Arc<Context>, 
                 stale.notify_one();
             }
         }
+    }
+}
+
+fn corrected(context: &Context, member: &str, service: &ServiceKey, object: &odin::ObjectRef, recreated: bool) {
+    let what = if recreated { "was missing and was made anew" } else { "had been changed and was put back" };
+    let message = format!("{member}/{}: the {} {what}", object.name, object.kind);
+    tracing::info!(%service, message, "a change by others was put back");
+    if let Some(found) = context.services.get(&ObjectRef::new(&service.name).within(&service.namespace)) {
+        context.recorder.tell(&found, Some(member), vec![Notice { reason: Reason::DriftCorrected, warning: true, message }]);
     }
 }
 

@@ -11,6 +11,14 @@ pub(crate) const CONFIG_MAP: &str = "odin-hub-id";
 /// Key in the ConfigMap.
 pub(crate) const KEY: &str = "id";
 
+/// Who a hub is.
+pub(crate) struct Identity {
+    /// Its id.
+    pub(crate) hub: String,
+    /// UID of the cluster that it runs on.
+    pub(crate) cluster: String,
+}
+
 /// The id that this hub has, or gives itself at its first start: `wanted`, else the UID of the namespace kube-system.
 ///
 /// # Errors

@@ -1,8 +1,11 @@
 //! One pass of a controller: why it fails, and that it fails alone.
 
+use std::time::Instant;
+
 use tokio::task::JoinError;
 
 use super::placer::Ended;
+use crate::telemetry::metrics::{Metrics, Pass};
 
 /// Why a pass failed. It is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -29,9 +32,21 @@ impl Error {
     }
 }
 
-/// Runs a pass as a task of its own: passes use all threads, and one that panics harms no other.
-pub(crate) async fn alone<T: Send + 'static>(pass: impl Future<Output = Result<T, Error>> + Send + 'static) -> Result<T, Error> {
-    tokio::spawn(pass).await?
+/// Runs a pass of a controller as a task of its own: passes use all threads, and one that panics harms no other.
+pub(crate) async fn alone<T: Send + 'static>(
+    controller: &'static str,
+    metrics: &Metrics,
+    pass: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    let start = Instant::now();
+    let ended = tokio::spawn(pass).await.map_err(Error::from).flatten();
+    let result = match &ended {
+        Ok(_) => "ok",
+        Err(error) if error.is_conflict() => "conflict",
+        Err(_) => "error",
+    };
+    metrics.passed(&Pass { controller, result }, start.elapsed());
+    ended
 }
 
 #[cfg(test)]
@@ -40,7 +55,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_error_of_its_pass() {
-        let result: Result<(), Error> = alone(async { panic!("odd object") }).await;
+        let result: Result<(), Error> = alone("service", &Metrics::default(), async { panic!("odd object") }).await;
         assert!(result.unwrap_err().to_string().contains("odd object"));
     }
 }

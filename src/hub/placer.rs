@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::capacity::{GroupRequest, Promise, ServiceKey};
 use crate::placement::{Demand, Ledger, Plan, decide};
+use crate::telemetry::metrics::Metrics;
 
 use super::roll::{Candidate, Fleet};
 
@@ -75,9 +77,9 @@ impl Placer {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub(crate) fn start(fleet: Fleet) -> io::Result<Self> {
+    pub(crate) fn start(fleet: Fleet, metrics: Arc<Metrics>) -> io::Result<Self> {
         let (asks, inbox) = mpsc::channel(QUEUE);
-        std::thread::Builder::new().name("placement".to_owned()).spawn(move || act(inbox, &fleet))?;
+        std::thread::Builder::new().name("placement".to_owned()).spawn(move || act(inbox, &fleet, &metrics))?;
         Ok(Self { asks })
     }
 
@@ -127,7 +129,7 @@ impl Placer {
 }
 
 /// Answers until all handles are gone.
-fn act(mut inbox: mpsc::Receiver<Ask>, fleet: &Fleet) {
+fn act(mut inbox: mpsc::Receiver<Ask>, fleet: &Fleet, metrics: &Metrics) {
     let mut ledger = Ledger::default();
     let mut batch = Vec::new();
     while inbox.blocking_recv_many(&mut batch, QUEUE) > 0 {
@@ -147,9 +149,11 @@ fn act(mut inbox: mpsc::Receiver<Ask>, fleet: &Fleet) {
         }
         wants.sort_by(|(a, _), (b, _)| (a.created, &a.service).cmp(&(b.created, &b.service)));
         for (want, answer) in wants {
+            let start = Instant::now();
             // Deciding changes nothing, so that a panic leaves the ledger whole; without an answer the pass fails and is
             // tried again, and all others go on.
             let Ok(plan) = catch_unwind(AssertUnwindSafe(|| plan(&want, fleet, &ledger))) else { continue };
+            metrics.decided(start.elapsed());
             ledger.assume(&want.uid, &want.service, want.request.clone(), &plan.placements);
             if answer.send(plan).is_err() {
                 ledger.forget(&want.uid);
@@ -159,7 +163,7 @@ fn act(mut inbox: mpsc::Receiver<Ask>, fleet: &Fleet) {
 }
 
 fn plan(want: &Want, fleet: &Fleet, ledger: &Ledger) -> Plan {
-    let candidates = fleet.candidates(&want.service.namespace);
+    let candidates = fleet.candidates(&want.service.namespace, want.request.kind);
     let demand = Demand {
         service: want.service.clone(),
         uid: &want.uid,

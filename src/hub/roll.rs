@@ -10,10 +10,12 @@ use kube::runtime::reflector::{ObjectRef, Store};
 
 use super::members::{Entry, Members, NoClient};
 use super::standing::{Registration, Standing, standings};
+use crate::api::condition::Truth;
+use crate::api::odin::WorkloadKind;
 use crate::api::reason::Reason;
 use crate::capacity::{Options, Snapshot};
 use crate::member::{self, MemberView};
-use crate::placement::{Exclusion, Member, MemberFacts, ServiceFacts, exclude};
+use crate::placement::{Exclusion, LwsSupport, Member, MemberFacts, ServiceFacts, exclude};
 
 /// What a [`Roll`] is made from.
 #[derive(Clone)]
@@ -64,10 +66,10 @@ impl Fleet {
         Roll(listed.collect())
     }
 
-    /// All members as candidates for a service of this namespace.
-    pub(crate) fn candidates(&self, namespace: &str) -> Vec<Candidate> {
+    /// All members as candidates for a service of this namespace that is such a workload.
+    pub(crate) fn candidates(&self, namespace: &str, kind: WorkloadKind) -> Vec<Candidate> {
         let labels = self.namespaces.get(&ObjectRef::new(namespace)).map(|found| found.labels().clone()).unwrap_or_default();
-        let service = ServiceFacts { namespace, namespace_labels: &labels };
+        let service = ServiceFacts { namespace, namespace_labels: &labels, kind };
         self.roll().0.into_iter().map(|(name, listed)| candidate(name, listed, &service)).collect()
     }
 }
@@ -121,12 +123,21 @@ fn candidate(name: String, listed: Listed, service: &ServiceFacts<'_>) -> Candid
             Err(&listed.standing.message)
         },
         kubernetes_version: listed.seen.as_ref().ok().and_then(|seen| seen.view.kubernetes_version.as_deref()),
+        leader_worker_set: listed.seen.as_ref().map_or(LwsSupport::Unknown, |seen| lws_support(&seen.view)),
     };
     let excluded = exclude(&facts, service);
-    let options = Options { extended_resource_toleration: spec.extended_resource_toleration };
+    let options = Options { extended_resource_toleration: spec.extended_resource_toleration, ignore_quotas: spec.ignore_resource_quota };
     let (uid, snapshot) = match listed.seen {
         Ok(Connected { view, .. }) => (view.cluster_uid.unwrap_or_default(), view.snapshot.filter(|_| view.capacity_known)),
         Err(_) => (String::new(), None),
     };
     Candidate { name, uid, excluded, snapshot, options }
+}
+
+fn lws_support(view: &MemberView) -> LwsSupport {
+    match view.leader_worker_set.truth {
+        Truth::True => LwsSupport::Served(view.leader_worker_set_release),
+        Truth::False => LwsSupport::Absent,
+        Truth::Unknown => LwsSupport::Unknown,
+    }
 }

@@ -8,7 +8,8 @@ use super::context::Context;
 use super::placer::Ended;
 use super::service;
 use crate::api::odin::InferenceService;
-use crate::capacity::{GroupRequest, PodSet, PodShape, ServiceKey};
+use crate::capacity::{GroupRequest, ServiceKey};
+use crate::workload::{Owner, request_of};
 
 /// Fills the ledger from status, before anything is decided.
 pub(crate) async fn ledger(context: &Context) -> Result<(), Ended> {
@@ -18,7 +19,7 @@ pub(crate) async fn ledger(context: &Context) -> Result<(), Ended> {
             continue;
         }
         let key = ServiceKey::from(&*promised);
-        match request(&promised) {
+        match request(&promised, &context.hub_id) {
             Some(request) => context.placer.observe(&promised.uid().unwrap_or_default(), &key, request, placements).await?,
             None => {
                 tracing::warn!(service = %key, "its status has placements but no rendered spec: what it is promised counts from its next pass on");
@@ -30,8 +31,7 @@ pub(crate) async fn ledger(context: &Context) -> Result<(), Ended> {
 
 /// What one group was promised: the rendered spec in the status is what the decision was made for, even when a
 /// template has changed since.
-fn request(service: &InferenceService) -> Option<Arc<GroupRequest>> {
-    let template = service.status.as_ref()?.rendered_spec.as_ref()?.get("template")?;
-    let shape = PodShape::from_template(template).ok()?;
-    Some(Arc::new(GroupRequest { pods: vec![PodSet { shape, count: 1 }] }))
+fn request(service: &InferenceService, hub_id: &str) -> Option<Arc<GroupRequest>> {
+    let spec = service.status.as_ref()?.rendered_spec.as_ref()?;
+    request_of(&Owner::of(service, &[], hub_id), spec).ok().map(Arc::new)
 }

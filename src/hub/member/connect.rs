@@ -51,8 +51,12 @@ pub(super) fn ensure(name: &str, cluster: &Arc<MemberCluster>, context: &Arc<Con
 fn start(name: &str, kubeconfig: &[u8], limits: Limits, context: &Context) -> Result<Arc<Member>, NoClient> {
     let refused = |message: String| NoClient { reason: Reason::CredentialRefused, message };
     let credential = parse_kubeconfig(kubeconfig).map_err(|error| refused(error.to_string()))?;
-    let settings =
-        Settings { limits, protected_namespaces: context.settings.protected_namespaces.clone(), ..Settings::new(context.hub_id.clone()) };
+    let settings = Settings {
+        limits,
+        protected_namespaces: context.settings.protected_namespaces.clone(),
+        metrics: context.metrics.member(name),
+        ..Settings::new(context.hub_id.clone())
+    };
     Member::start(name, &credential, settings, context.events.clone())
         .map_err(|error| refused(format!("no client can be made from it: {error}")))
 }

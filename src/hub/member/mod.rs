@@ -32,7 +32,9 @@ pub(crate) struct Written(Mutex<HashMap<String, Instant>>);
 
 /// One pass for one member.
 pub(crate) async fn reconcile(cluster: Arc<MemberCluster>, context: Arc<Context>) -> Result<Action, Arc<Error>> {
-    alone(async move { pass(&cluster, &context).await }).await.map_err(Arc::new)
+    context.member_trigger.begun(&cluster.name_any());
+    let metrics = context.metrics.clone();
+    alone("member", &metrics, async move { pass(&cluster, &context).await }).await.map_err(Arc::new)
 }
 
 /// When a pass that failed is tried again.
@@ -70,6 +72,7 @@ async fn pass(cluster: &Arc<MemberCluster>, context: &Arc<Context>) -> Result<Ac
     let patch = json!({"metadata": {"resourceVersion": cluster.resource_version()}, "status": patch});
     let api: Api<MemberCluster> = Api::all(context.client.clone());
     api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    context.metrics.status_written("MemberCluster");
     context.written.0.lock().insert(name, Instant::now());
     Ok(Action::await_change())
 }
@@ -90,6 +93,7 @@ pub(crate) fn detach(name: &str, uid: &str, context: &Context) {
             tokio::spawn(async move { member.stop().await });
         }
     }
+    context.metrics.forget(name);
     context.written.0.lock().remove(name);
     context.touch_services_in(name);
     // Another registration of the same cluster counts from here on.

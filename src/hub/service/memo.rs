@@ -9,15 +9,26 @@ use parking_lot::Mutex;
 
 use crate::capacity::ServiceKey;
 use crate::render::{Layer, Refusal, Rendered};
-use crate::workload::Workload;
+use crate::workload::{Pool, Workload};
+
+/// All that a rendering is made from.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Inputs {
+    pub(crate) uid: String,
+    pub(crate) generation: i64,
+    pub(crate) labels: BTreeMap<String, String>,
+    /// Annotations of the service that are copied.
+    pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) pools: Vec<Pool>,
+    /// Its namespace may run any pod.
+    pub(crate) exempt: bool,
+}
 
 /// A rendering and what it was made from.
 #[derive(Clone)]
 pub(crate) struct Rendering {
-    pub(crate) uid: String,
-    pub(crate) generation: i64,
-    pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) layers: Vec<Layer>,
+    pub(crate) inputs: Inputs,
     pub(crate) outcome: Result<(Arc<Rendered>, Arc<Workload>), Refusal>,
 }
 
@@ -31,6 +42,10 @@ pub(crate) struct Memo {
     pub(crate) written: Option<u64>,
     /// When status was last written.
     pub(crate) written_at: Option<Instant>,
+    /// When a status was last written that could not wait.
+    pub(crate) pressed_at: Option<Instant>,
+    /// Since when passes have been wanted, until one came through to the members.
+    pub(crate) wanted_since: Option<Instant>,
     /// Passes that failed on end.
     pub(crate) failures: u32,
 }

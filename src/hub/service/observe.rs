@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use crate::api::condition::Truth;
-use crate::api::odin::InferenceService;
+use crate::api::odin::{InferenceService, WorkloadKind};
 use crate::api::reason::Reason;
-use crate::capacity::ServiceKey;
+use crate::capacity::{GroupRequest, Options, ServiceKey, taints_in_the_way};
 use crate::hub::context::Context;
 use crate::hub::members::Entry;
 use crate::hub::roll::{Connected, Listed, Roll};
-use crate::member::{Member, MemberView, Outcome};
-use crate::status::{ApplyState, MemberObservation, MemberTrouble};
+use crate::member::{Applied, Member, MemberView, Observed, Outcome};
+use crate::status::{ApplyState, MemberObservation, MemberTrouble, PodSignal};
 
 /// What the members show of a service.
 pub(super) struct Seen {
@@ -27,18 +27,22 @@ pub(super) struct Seen {
     pub(super) whole: bool,
 }
 
-/// Looks at all members. `None` while one that matters has been neither listed nor found out of reach.
+/// Looks at all members. `None` while one that matters has been neither listed nor found out of reach. `request` is what
+/// a group asks for, if that is known.
 pub(super) fn all(
     service: &InferenceService,
     context: &Context,
     roll: &Roll,
     key: &ServiceKey,
+    kind: WorkloadKind,
     wanted: &BTreeMap<String, u32>,
+    request: Option<&GroupRequest>,
 ) -> Option<Seen> {
     let uid = service.uid().unwrap_or_default();
+    let of = Of { key, uid: &uid, kind, request };
     let mut seen = Seen { members: Vec::new(), leaving: Vec::new(), whole: true };
     for (cluster, replicas) in wanted {
-        let member = one(context, roll, cluster, *replicas, key, &uid)?;
+        let member = one(context, roll, cluster, *replicas, &of)?;
         let counts = roll.get(cluster).is_some_and(|listed| listed.standing.counts);
         seen.whole &= counts && member.reachable && member.trouble.is_none();
         seen.members.push(member);
@@ -47,15 +51,26 @@ pub(super) fn all(
         if wanted.contains_key(cluster) || !listed.standing.counts {
             continue;
         }
-        let Ok(Connected { member, .. }) = &listed.seen else { continue };
-        if member.observe(key, &uid).is_some_and(|(workload, _)| workload.is_some()) {
-            seen.leaving.push(one(context, roll, cluster, 0, key, &uid)?);
+        let Ok(Connected { member, view }) = &listed.seen else { continue };
+        // Before a member has said which cluster it is, it may be a second registration of one that holds a placement.
+        if view.cluster_uid.is_some() && member.observe(key, &uid, kind).is_some_and(|observed| !observed.is_empty()) {
+            seen.leaving.push(one(context, roll, cluster, 0, &of)?);
         }
     }
     Some(seen)
 }
 
-fn one(context: &Context, roll: &Roll, cluster: &str, wanted: u32, key: &ServiceKey, uid: &str) -> Option<MemberObservation> {
+/// Which service is looked at.
+struct Of<'a> {
+    key: &'a ServiceKey,
+    uid: &'a str,
+    /// Kind of its workload.
+    kind: WorkloadKind,
+    /// What a group asks for.
+    request: Option<&'a GroupRequest>,
+}
+
+fn one(context: &Context, roll: &Roll, cluster: &str, wanted: u32, of: &Of<'_>) -> Option<MemberObservation> {
     let observation = MemberObservation { cluster: cluster.to_owned(), wanted, ..MemberObservation::default() };
     let Some(Listed { entry, seen, standing }) = roll.get(cluster) else {
         if context.is_registered(cluster) {
@@ -80,7 +95,7 @@ fn one(context: &Context, roll: &Roll, cluster: &str, wanted: u32, key: &Service
                 let trouble = MemberTrouble { reason: standing.reason, message: standing.message.clone(), since: entry.since_time };
                 return Some(MemberObservation { trouble: Some(trouble), ..observation });
             }
-            connected(member, entry, view, observation, key, uid)
+            connected(member, entry, view, observation, of)
         }
     }
 }
@@ -90,8 +105,7 @@ fn connected(
     entry: &Entry,
     view: &MemberView,
     observation: MemberObservation,
-    key: &ServiceKey,
-    uid: &str,
+    of: &Of<'_>,
 ) -> Option<MemberObservation> {
     let since = view.last_seen.unwrap_or(entry.since_time);
     let trouble = if view.credential_valid.truth == Truth::False {
@@ -100,30 +114,51 @@ fn connected(
     } else if view.reachable.truth == Truth::False {
         Some(MemberTrouble { reason: Reason::MemberUnreachable, message: view.reachable.message.clone(), since })
     } else {
-        view.workloads_refused.clone().map(|(message, since)| MemberTrouble { reason: Reason::NotSynced, message, since })
+        let refused = match of.kind {
+            WorkloadKind::Deployment => &view.workloads_refused,
+            WorkloadKind::LeaderWorkerSet => &view.leader_worker_sets_refused,
+        };
+        refused.clone().map(|(message, since)| MemberTrouble { reason: Reason::NotSynced, message, since })
     };
-    let seen = member.observe(key, uid);
+    let seen = member.observe(of.key, of.uid, of.kind);
     if seen.is_none() && trouble.is_none() && !entry.is_overdue() {
         return None;
     }
     let is_listed = seen.is_some();
-    let (workload, pods) = seen.unwrap_or_default();
+    let Observed { workload, previous, mut signals, service } = seen.unwrap_or_default();
+    name_taints(&mut signals, entry, view, of.request);
     Some(MemberObservation {
         reachable: view.reachable.holds() && is_listed,
         // While it answers and yet can't be looked at, the time would move with each probe: what is stale keeps its own.
         last_seen: view.last_seen.filter(|_| trouble.is_none() || !view.reachable.holds()),
         trouble,
-        applied: state(member.outcome(uid)),
+        applied: state(member.outcome(of.uid)),
         workload,
-        pods,
+        previous,
+        signals,
+        service,
         ..observation
     })
 }
 
+/// Names the taints that a scheduler only says to be there.
+fn name_taints(signals: &mut [PodSignal], entry: &Entry, view: &MemberView, request: Option<&GroupRequest>) {
+    let mut hidden = signals.iter_mut().filter(|signal| signal.hides_taints()).peekable();
+    let (Some(_), Some(snapshot), Some(request)) = (hidden.peek(), &view.snapshot, request) else { return };
+    let spec = &entry.cluster.spec;
+    let options = Options { extended_resource_toleration: spec.extended_resource_toleration, ignore_quotas: spec.ignore_resource_quota };
+    let Some(taints) = taints_in_the_way(snapshot, request, options) else { return };
+    for signal in hidden {
+        signal.message = format!("{taints}; {}", signal.message);
+    }
+}
+
 fn state(outcome: Option<Outcome>) -> ApplyState {
     match outcome {
-        Some(Outcome::Applied { generation, object_generation, hash, .. }) => ApplyState::Applied { generation, object_generation, hash },
-        Some(Outcome::Failed { reason, message, at, object }) => ApplyState::Failed { reason, message, at, object },
+        Some(Outcome::Applied(Applied { generation, object_generation, hash, .. })) => {
+            ApplyState::Applied { generation, object_generation, hash }
+        }
+        Some(Outcome::Failed { reason, message, at, object, .. }) => ApplyState::Failed { reason, message, at, object },
         Some(Outcome::Deleted) | None => ApplyState::Pending,
     }
 }

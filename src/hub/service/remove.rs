@@ -8,7 +8,7 @@ use kube::runtime::controller::Action;
 
 use super::{Error, observe, write};
 use crate::api::labels::FINALIZER;
-use crate::api::odin::{InferenceService, WorkloadKind};
+use crate::api::odin::InferenceService;
 use crate::capacity::ServiceKey;
 use crate::hub::context::Context;
 use crate::hub::roll::{Connected, Listed, Roll};
@@ -27,8 +27,7 @@ pub(super) async fn remove(service: &InferenceService, context: &Context, key: &
         let mut waiting = Vec::new();
         // Decisions are written before they are acted on, so the status names every member that may hold something.
         for placement in service.status.iter().flat_map(|status| &status.placements) {
-            let kind = placement.workload.as_ref().map_or(WorkloadKind::Deployment, |workload| workload.kind);
-            if !is_gone(service, context, &roll, key, &placement.cluster, kind) {
+            if !is_gone(service, context, &roll, key, &placement.cluster) {
                 waiting.push(placement.cluster.as_str());
             }
         }
@@ -46,7 +45,7 @@ pub(super) async fn remove(service: &InferenceService, context: &Context, key: &
 }
 
 /// Whether nothing of the service is left in the member, as far as the hub can do anything about it.
-fn is_gone(service: &InferenceService, context: &Context, roll: &Roll, key: &ServiceKey, cluster: &str, kind: WorkloadKind) -> bool {
+fn is_gone(service: &InferenceService, context: &Context, roll: &Roll, key: &ServiceKey, cluster: &str) -> bool {
     let uid = service.uid().unwrap_or_default();
     let Some(Listed { entry, seen, standing }) = roll.get(cluster) else {
         // Not registered: detached with what it holds. Before its first reconcile it is only not known yet.
@@ -57,7 +56,7 @@ fn is_gone(service: &InferenceService, context: &Context, roll: &Roll, key: &Ser
     };
     let now = Timestamp::now();
     let waited = if standing.writable {
-        member.submit(Task::Delete { service: key.clone(), uid: uid.clone(), kind, name: key.name.clone() });
+        member.submit(Task::Delete { service: key.clone(), uid: uid.clone() });
         if member.outcome(&uid) == Some(Outcome::Deleted) {
             return true;
         }
