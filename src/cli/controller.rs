@@ -1,15 +1,18 @@
 //! `odin-hub controller`.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Parser;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tokio_util::sync::CancellationToken;
 
+use super::output::{Logged, Told};
 use crate::hub::{self, Settings};
 use crate::member::{PROTECTED_NAMESPACES, client};
-use crate::telemetry::{self, LogFormat};
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::{self, LogFormat, LogLevel};
 
 /// Flags of `odin-hub controller`; each is an environment variable too.
 #[derive(Debug, Parser)]
@@ -29,6 +32,12 @@ pub(super) struct Args {
     /// Where /livez and /readyz are served
     #[arg(long, env = "ODIN_HUB_HEALTH_ADDR", default_value = "0.0.0.0:8081", value_name = "ADDRESS")]
     health_addr: SocketAddr,
+    /// Where /metrics is served; 0 for nowhere
+    #[arg(long, env = "ODIN_HUB_METRICS_ADDR", default_value = "0.0.0.0:8080", value_name = "ADDRESS", value_parser = parse_metrics_addr)]
+    metrics_addr: MetricsAddr,
+    /// Which lines are logged; directives in `RUST_LOG` take its place
+    #[arg(long, env = "ODIN_HUB_LOG_LEVEL", default_value = "info", value_name = "LEVEL")]
+    log_level: LogLevel,
     /// How log lines look
     #[arg(long, env = "ODIN_HUB_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
     log_format: LogFormat,
@@ -48,6 +57,8 @@ pub(super) struct Args {
 
 /// Where Kubernetes tells a pod its namespace.
 const POD_NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+/// What shells add to the number of the signal that ended a process.
+const KILLED_BY: i32 = 128;
 /// The hub's namespace outside a pod.
 const DEFAULT_NAMESPACE: &str = "odin-hub";
 
@@ -61,9 +72,32 @@ fn parse_hub_id(id: &str) -> Result<String, String> {
     }
 }
 
+/// Where `/metrics` is served, if it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct MetricsAddr(Option<SocketAddr>);
+
+fn parse_metrics_addr(address: &str) -> Result<MetricsAddr, String> {
+    if ["", "0"].contains(&address) {
+        return Ok(MetricsAddr(None));
+    }
+    let parsed = address.parse().map_err(|error| format!("{error}: write it as 0.0.0.0:8080, or 0 for nowhere"))?;
+    Ok(MetricsAddr(Some(parsed)))
+}
+
 /// Runs the hub until SIGTERM or SIGINT.
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
-    telemetry::init(args.log_format)?;
+    telemetry::init(args.log_format, args.log_level)?;
+    serve(args).await.map_err(|error| {
+        // Where the log is turned down it is told all the same.
+        if !tracing::enabled!(tracing::Level::ERROR) {
+            return error;
+        }
+        tracing::error!("{}", Told(&error));
+        Logged.into()
+    })
+}
+
+async fn serve(args: Args) -> anyhow::Result<()> {
     let namespace = match args.namespace {
         Some(namespace) => namespace,
         None => std::fs::read_to_string(POD_NAMESPACE_FILE).map_or_else(|_| DEFAULT_NAMESPACE.to_owned(), |text| text.trim().to_owned()),
@@ -73,7 +107,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         "--system-namespace must differ from the hub's own namespace {namespace}: editors of templates could read the credentials of members there"
     );
     let config = hub_config(args.kubeconfig.as_deref()).await?;
-    let client = client::build(&config, &client::Limits::default()).context("the client of the hub's own cluster can't be made")?;
+    let metrics = Arc::new(Metrics::default());
+    let client = client::build_counted(&config, &client::Limits::default(), metrics.hub_calls())
+        .context("the client of the hub's own cluster can't be made")?;
     let shutdown = CancellationToken::new();
     stop_on_signal(shutdown.clone())?;
     hub::run(
@@ -85,7 +121,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
             protected_namespaces: args.protected_namespaces,
             allow_self: args.allow_self,
             health_address: args.health_addr,
+            metrics_address: args.metrics_addr.0,
         },
+        metrics,
         shutdown,
     )
     .await
@@ -110,19 +148,24 @@ fn stop_on_signal(shutdown: CancellationToken) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        let mut next = async || {
+            tokio::select! {
+                _ = terminate.recv() => SignalKind::terminate(),
+                _ = interrupt.recv() => SignalKind::interrupt(),
+            }
+        };
+        next().await;
         tracing::info!("stopping");
         shutdown.cancel();
+        // Who asks twice doesn't want to wait.
+        std::process::exit(KILLED_BY + next().await.as_raw_value());
     });
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::parse_hub_id;
+    use super::*;
 
     #[test]
     fn a_hub_id_is_a_label_value() {
@@ -131,6 +174,16 @@ mod tests {
         }
         for bad in ["", "-a", "a-", "a b", "ä", &"a".repeat(64)] {
             assert!(parse_hub_id(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn metrics_are_served_at_an_address_or_nowhere() {
+        for (text, want) in [("127.0.0.1:9", Some("127.0.0.1:9")), ("[::]:9", Some("[::]:9")), ("0", None), ("", None)] {
+            assert_eq!(parse_metrics_addr(text), Ok(MetricsAddr(want.map(|address| address.parse().unwrap()))), "{text}");
+        }
+        for bad in [":8080", "8080", "localhost:8080", "no"] {
+            assert!(parse_metrics_addr(bad).unwrap_err().contains("0 for nowhere"), "{bad}");
         }
     }
 }

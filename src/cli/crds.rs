@@ -83,7 +83,10 @@ fn file_name(crd: &Value) -> String {
 
 /// Content of the file that holds a definition.
 fn file_text(crd: &Value) -> anyhow::Result<String> {
-    Ok(format!("# Written by `odin-hub crds --dir crds`; change the types in src/api, not this file.\n{}", serde_saphyr::to_string(crd)?))
+    Ok(format!(
+        "# Written by `odin-hub crds --dir charts/odin-hub/crds`; change the types in src/api, not this file.\n{}",
+        serde_saphyr::to_string(crd)?
+    ))
 }
 
 async fn apply(crds: &[Value], args: &Args) -> anyhow::Result<()> {
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_files_in_the_repository_are_fresh() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/odin-hub/crds");
         let wanted: BTreeMap<String, String> =
             schema::crds().unwrap().iter().map(|crd| (file_name(crd), file_text(crd).unwrap())).collect();
         let present: BTreeMap<String, String> = std::fs::read_dir(&folder)
@@ -149,7 +152,10 @@ mod tests {
             .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(&path).unwrap()))
             .collect();
         let stale: Vec<&String> = wanted.keys().chain(present.keys()).filter(|file| wanted.get(*file) != present.get(*file)).collect();
-        assert!(stale.is_empty(), "stale in crds: {stale:?}; mend with: cargo run -- crds --dir crds (and remove what has no kind)");
+        assert!(
+            stale.is_empty(),
+            "stale in charts/odin-hub/crds: {stale:?}; mend with: cargo run -- crds --dir charts/odin-hub/crds (and remove what has no kind)"
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! `odin-hub join`: makes the hub's account in a member and registers the member on the hub.
 
-mod account;
+pub(super) mod account;
 mod kubeconfig;
 mod namespaces;
-mod registration;
+pub(super) mod registration;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::connection::{self, Connection};
 use super::output;
 
 /// Field manager of what join writes, in the member and on the hub.
-const MANAGER: &str = "odin-hub-join";
+pub(super) const MANAGER: &str = "odin-hub-join";
 
 /// Register a cluster as a member: make the hub's account in it, and a Secret with that account's kubeconfig on the hub
 ///

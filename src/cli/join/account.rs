@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Node, Secret, ServiceAccount};
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use secrecy::SecretString;
@@ -44,18 +44,59 @@ pub(super) fn manifest() -> anyhow::Result<Vec<DynamicObject>> {
 /// Creates the account, or brings it up to date.
 pub(super) async fn apply(client: &Client) -> anyhow::Result<()> {
     for object in manifest()? {
-        let types = object.types.clone().unwrap_or_default();
-        let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types)?);
-        let name = object.metadata.name.clone().unwrap_or_default();
-        let api: Api<DynamicObject> = match &object.metadata.namespace {
-            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-            None => Api::all_with(client.clone(), &resource),
-        };
+        let (api, kind, name) = place(client, &object)?;
         api.patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object))
             .await
-            .with_context(|| format!("applying {} {name} in the member; an administrator's kubeconfig is needed", types.kind))?;
+            .with_context(|| format!("applying {kind} {name} in the member; an administrator's kubeconfig is needed"))?;
     }
     Ok(())
+}
+
+/// Deletes what [`apply`] made, the last first; the `ServiceAccount` goes with its namespace, in which there is nothing
+/// else. Returns what became of each object, in words.
+pub(in crate::cli) async fn remove(client: &Client) -> anyhow::Result<Vec<String>> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
+    let account = accounts.get_metadata_opt(SERVICE_ACCOUNT).await.context("reading the hub's account in the member")?;
+    let mut outcomes = Vec::new();
+    for object in manifest()?.iter().rev().filter(|object| object.metadata.namespace.is_none()) {
+        let (api, kind, name) = place(client, object)?;
+        let reading = || format!("reading {kind} {name} of the member; an administrator's kubeconfig is needed");
+        let found = api.get_metadata_opt(&name).await.with_context(reading)?;
+        // A namespace has no field of which managers could be told. It is join's if the account in it is.
+        let holder =
+            if name == NAMESPACE { account.as_ref().map(|account| &account.metadata) } else { found.as_ref().map(|f| &f.metadata) };
+        let outcome = match &found {
+            None => "is not there",
+            Some(found) if found.metadata.deletion_timestamp.is_some() => "is being deleted in the member",
+            Some(_) if !holder.is_some_and(is_joins) => "was not applied by join: it stays",
+            Some(found) => {
+                let preconditions = Preconditions { uid: found.metadata.uid.clone(), resource_version: None };
+                match api.delete(&name, &DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }).await {
+                    Ok(_) => "deleted in the member",
+                    Err(kube::Error::Api(status)) if status.is_not_found() => "is not there",
+                    Err(error) => return Err(error).with_context(|| format!("deleting {kind} {name} of the member")),
+                }
+            }
+        };
+        outcomes.push(format!("{kind} {name} {outcome}"));
+    }
+    Ok(outcomes)
+}
+
+/// Whether join manages fields of an object.
+fn is_joins(metadata: &ObjectMeta) -> bool {
+    metadata.managed_fields.iter().flatten().any(|entry| entry.manager.as_deref() == Some(MANAGER))
+}
+
+/// Where an object of the account belongs, its kind and its name.
+fn place(client: &Client, object: &DynamicObject) -> anyhow::Result<(Api<DynamicObject>, String, String)> {
+    let types = object.types.clone().unwrap_or_default();
+    let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types)?);
+    let api = match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    Ok((api, types.kind, object.metadata.name.clone().unwrap_or_default()))
 }
 
 /// A token with an end, as late as the member grants.
@@ -140,5 +181,33 @@ mod tests {
                 "ClusterRoleBinding -/odin-hub-member".to_owned(),
             ]
         );
+    }
+
+    /// What is granted at large is granted for good: each right is named, and those that would let the account out of its
+    /// bounds are not among them.
+    #[test]
+    fn the_account_may_do_what_is_named_and_nothing_at_large() {
+        let role = manifest().unwrap().into_iter().find(|object| object.types.as_ref().unwrap().kind == "ClusterRole").unwrap();
+        let rules = role.data["rules"].as_array().unwrap().clone();
+        let texts = |rule: &serde_json::Value, key: &str| -> Vec<String> {
+            rule[key].as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
+        };
+        let written = ["deployments", "leaderworkersets", "services"];
+        for rule in &rules {
+            let (groups, resources, verbs) = (texts(rule, "apiGroups"), texts(rule, "resources"), texts(rule, "verbs"));
+            assert!(groups.iter().chain(&resources).chain(&verbs).all(|text| !text.contains('*')), "{rule}");
+            for kept in ["secrets", "serviceaccounts", "pods/exec", "roles", "clusterroles", "rolebindings", "clusterrolebindings"] {
+                assert!(!resources.iter().any(|resource| resource == kept), "{rule}");
+            }
+            let writes = |verb: &String| !matches!(verb.as_str(), "get" | "list" | "watch");
+            if resources != ["namespaces"] && verbs.iter().any(writes) {
+                assert!(resources.iter().all(|resource| written.contains(&resource.as_str())), "{rule}");
+                assert_eq!(verbs, ["get", "list", "watch", "create", "patch", "delete"], "{rule}");
+            }
+        }
+        let granted: Vec<String> = rules.iter().flat_map(|rule| texts(rule, "resources")).collect();
+        for followed in ["nodes", "pods", "resourcequotas", "events", "replicasets", "statefulsets"].iter().chain(&written) {
+            assert_eq!(granted.iter().filter(|resource| resource == followed).count(), 1, "{followed}");
+        }
     }
 }

@@ -21,13 +21,13 @@ const KEY: &str = "kubeconfig";
 const POLL: Duration = Duration::from_millis(500);
 
 /// A hub, by the namespace in which it keeps its members' Secrets.
-pub(super) struct Hub {
+pub(in crate::cli) struct Hub {
     client: Client,
     namespace: String,
 }
 
 impl Hub {
-    pub(super) fn new(client: Client, namespace: &str) -> Self {
+    pub(in crate::cli) fn new(client: Client, namespace: &str) -> Self {
         Self { client, namespace: namespace.to_owned() }
     }
 
@@ -64,12 +64,16 @@ impl Hub {
         Ok(true)
     }
 
-    /// The hub's id, which is what a namespace of a member allows.
-    pub(super) async fn id(&self) -> anyhow::Result<String> {
+    /// The hub's id, if it has one already: the hub makes it when it first starts.
+    pub(in crate::cli) async fn known_id(&self) -> anyhow::Result<Option<String>> {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
         let map = api.get_opt(HUB_ID_CONFIG_MAP).await.context("reading the hub's id")?;
-        let id = map.and_then(|map| map.data?.remove(HUB_ID_KEY));
-        id.with_context(|| {
+        Ok(map.and_then(|map| map.data?.remove(HUB_ID_KEY)))
+    }
+
+    /// The hub's id, which is what a namespace of a member allows.
+    pub(super) async fn id(&self) -> anyhow::Result<String> {
+        self.known_id().await?.with_context(|| {
             format!(
                 "ConfigMap {}/{HUB_ID_CONFIG_MAP} with the hub's id is missing: start the hub once, it makes it; then join again",
                 self.namespace
@@ -101,8 +105,7 @@ impl Hub {
     /// Waits until the hub says that the member is ready. On a terminal each news is shown.
     pub(super) async fn wait(&self, member: &str, timeout: Duration) -> anyhow::Result<()> {
         let api: Api<MemberCluster> = Api::all(self.client.clone());
-        let until = Instant::now() + timeout;
-        let mut shown = String::new();
+        let mut waiting = Waiting::new(timeout);
         loop {
             let found = api.get_opt(member).await.context("reading the MemberCluster")?;
             let conditions = found.and_then(|found| found.status).map(|status| status.conditions);
@@ -114,18 +117,38 @@ impl Hub {
                 Some(None) => format!("the hub has not looked at MemberCluster {member} yet"),
                 Some(Some(ready)) => format!("{}: {}", ready.reason, ready.message),
             };
-            if Instant::now() >= until {
+            if !waiting.more(&news).await? {
                 bail!("{member} is registered but not ready after {} s: {news}", timeout.as_secs());
             }
-            if news != shown && std::io::stderr().is_terminal() {
-                writeln!(std::io::stderr(), "waiting: {news}")?;
-            }
-            shown = news;
-            tokio::time::sleep(POLL).await;
         }
     }
 
     fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+}
+
+/// Waiting for something on the hub.
+pub(in crate::cli) struct Waiting {
+    until: Instant,
+    shown: String,
+}
+
+impl Waiting {
+    pub(in crate::cli) fn new(timeout: Duration) -> Self {
+        Self { until: Instant::now() + timeout, shown: String::new() }
+    }
+
+    /// Waits a moment longer; false when it has been long enough. On a terminal each news is shown.
+    pub(in crate::cli) async fn more(&mut self, news: &str) -> std::io::Result<bool> {
+        if Instant::now() >= self.until {
+            return Ok(false);
+        }
+        if news != self.shown && std::io::stderr().is_terminal() {
+            writeln!(std::io::stderr(), "waiting: {news}")?;
+        }
+        news.clone_into(&mut self.shown);
+        tokio::time::sleep(POLL).await;
+        Ok(true)
     }
 }
