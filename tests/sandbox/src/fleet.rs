@@ -15,6 +15,7 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
 use crate::cluster::{Cluster, Extra, Ground, Role, alive_until};
+use crate::helm::Helm;
 use crate::ports::free_port;
 use crate::process::{Janitor, Process};
 use crate::programs::Programs;
@@ -168,6 +169,11 @@ impl Fleet {
     /// etcd's process: one for all clusters.
     pub fn etcd(&self) -> &Process {
         &self.etcd
+    }
+
+    /// Helm as an administrator of the hub.
+    pub fn helm(&self) -> Helm {
+        Helm::new(&self.ground.programs, &self.ground.folder.join("helm"), Some(self.hub.kubeconfig_path()))
     }
 
     async fn on_runtime<T: Send + 'static>(&self, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {

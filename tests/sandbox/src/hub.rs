@@ -1,26 +1,34 @@
-//! odin-hub itself on a fleet: installed as the chart does, run as the chart's account, with members registered by Secret.
+//! odin-hub itself on a fleet: installed by its chart, run as the chart's Deployment says and as its account, with members
+//! registered by Secret.
 
-use std::ffi::OsString;
+mod pod;
+
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::process::Command;
 
+use self::pod::{Pod, Ports};
 use crate::apply::{ApplyOptions, apply_values, documents};
 use crate::audit::{AuditEntry, Mark};
 use crate::cluster::{Cluster, Role, alive_until};
+use crate::exposition::Exposition;
 use crate::fleet::Fleet;
 use crate::ports::free_port;
 use crate::process::Process;
 
-/// The hub's own namespace: Secrets of members.
+/// The hub's release of the chart.
+pub const RELEASE: &str = "odin-hub";
+/// The namespace of the release, which holds the Secrets of members.
 pub const NAMESPACE: &str = "odin-hub";
 /// Where templates for services of all namespaces lie.
 pub const SYSTEM_NAMESPACE: &str = "mif";
@@ -42,10 +50,14 @@ pub struct HubOptions {
     pub binary: PathBuf,
     /// The repository, which holds the chart and the member's RBAC.
     pub repository: PathBuf,
+    /// Values of the chart beside its defaults.
+    pub values: Value,
     /// More arguments of `odin-hub controller`.
     pub args: Vec<String>,
     /// More environment variables of it.
     pub env: Vec<(String, String)>,
+    /// The address of the hub's API server for this process, when something stands in front of it.
+    pub server: Option<String>,
     /// Its name in logs, to tell several apart.
     pub name: String,
 }
@@ -53,7 +65,15 @@ pub struct HubOptions {
 impl HubOptions {
     /// This repository's hub.
     pub fn new(binary: impl Into<PathBuf>) -> Self {
-        Self { binary: binary.into(), repository: repository(), args: Vec::new(), env: Vec::new(), name: "odin-hub".to_owned() }
+        Self {
+            binary: binary.into(),
+            repository: repository(),
+            values: json!({}),
+            args: Vec::new(),
+            env: Vec::new(),
+            server: None,
+            name: "odin-hub".to_owned(),
+        }
     }
 }
 
@@ -67,7 +87,7 @@ pub fn repository() -> PathBuf {
 #[derive(Debug)]
 pub struct Hub {
     process: Process,
-    health: u16,
+    ports: Ports,
     kubeconfig: PathBuf,
 }
 
@@ -78,18 +98,23 @@ impl Hub {
         Self::start(fleet, options).await
     }
 
-    /// Starts the hub as the chart's account and waits until it says that it is ready.
+    /// Starts the hub as the chart's Deployment says and as its account, and waits until it says that it is ready.
+    /// Only what can't be the same here differs: ports, and where the API server is.
     pub async fn start(fleet: &Fleet, options: &HubOptions) -> Result<Self> {
+        let deployments: Api<Deployment> = Api::namespaced(fleet.hub().client().await?, NAMESPACE);
+        let pod = Pod::of(&deployments.get(RELEASE).await.context("the chart's Deployment")?, free_port)?;
         let name = &options.name;
-        let text = fleet.hub().kubeconfig_for_service_account(NAMESPACE, ACCOUNT).await?;
+        let mut text = fleet.hub().kubeconfig_for_service_account(NAMESPACE, &pod.account).await?;
+        if let Some(server) = &options.server {
+            text = text.replace(&fleet.hub().server(), server);
+        }
         let kubeconfig = crate::cluster::write(fleet.folder(), &format!("{name}.account.kubeconfig"), &text)?;
-        let health = free_port()?;
-        let mut args: Vec<OsString> = vec!["controller".into(), "--kubeconfig".into(), kubeconfig.clone().into()];
-        args.extend(["--health-addr".into(), format!("127.0.0.1:{health}").into()]);
+        let mut args: Vec<OsString> = pod.args.iter().map(OsString::from).collect();
+        args.extend(["--kubeconfig".into(), kubeconfig.clone().into()]);
         args.extend(options.args.iter().map(OsString::from));
-        let env: Vec<(OsString, OsString)> = options.env.iter().map(|(key, value)| (key.into(), value.into())).collect();
+        let env: Vec<(OsString, OsString)> = pod.env.iter().chain(&options.env).map(|(key, value)| (key.into(), value.into())).collect();
         let process = Process::start(name, &options.binary, &args, &env, &fleet.log_path(name))?;
-        let hub = Self { process, health, kubeconfig };
+        let hub = Self { process, ports: pod.ports, kubeconfig };
         hub.wait_until_ready().await?;
         Ok(hub)
     }
@@ -104,15 +129,21 @@ impl Hub {
         &self.kubeconfig
     }
 
-    /// The port on 127.0.0.1 of its health endpoints.
-    pub fn health_port(&self) -> u16 {
-        self.health
+    /// The port on 127.0.0.1 that stands for the container's port of this name, such as `health`.
+    pub fn port(&self, name: &str) -> Result<u16> {
+        self.ports.get(name).copied().with_context(|| format!("the chart's container has no port {name:?}; it has {:?}", self.ports))
+    }
+
+    /// What `/metrics` of the hub tells, checked for its form.
+    pub async fn metrics(&self) -> Result<Exposition> {
+        metrics(self.port("metrics")?).await
     }
 
     /// Waits until `/readyz` of the hub is 200.
     pub async fn wait_until_ready(&self) -> Result<()> {
+        let health = self.port("health")?;
         alive_until(&self.process, "the hub is ready", async || {
-            let answer = get(self.health, "/readyz").await?;
+            let answer = get(health, "/readyz").await?;
             ensure!(answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.0 200"), "{answer}");
             Ok(())
         })
@@ -136,22 +167,24 @@ impl Hub {
     }
 }
 
-/// Applies the CRDs that the program prints, the namespaces and the chart's RBAC to the hub.
+/// Installs the chart on the hub by Helm as an administrator, or upgrades it to these options, and makes the namespace of shared templates.
 pub async fn install(fleet: &Fleet, options: &HubOptions) -> Result<()> {
-    let client = fleet.hub().client().await?;
-    let apply = ApplyOptions::default();
-    let crds = crds(&options.binary).await?;
-    let mut objects = vec![namespace(NAMESPACE), namespace(SYSTEM_NAMESPACE)];
-    let path = options.repository.join("charts/odin-hub/templates/rbac.yaml");
-    let rbac = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let rbac = documents(&release(&rbac).with_context(|| path.display().to_string())?).with_context(|| path.display().to_string())?;
-    if account_of(&rbac).is_none() {
-        objects.push(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}));
-    }
-    objects.extend(rbac);
-    let place = ApplyOptions { namespace: Some(NAMESPACE.to_owned()), ..apply.clone() };
-    apply_values(&client, objects, &place).await.with_context(|| path.display().to_string())?;
-    apply_values(&client, crds, &apply).await.context("CRDs of `odin-hub crds`")?;
+    let values = crate::cluster::write(fleet.folder(), &format!("{}.values.json", options.name), &options.values.to_string())?;
+    let chart = options.repository.join("charts/odin-hub");
+    let args: [&OsStr; 9] = [
+        "upgrade".as_ref(),
+        "--install".as_ref(),
+        RELEASE.as_ref(),
+        chart.as_ref(),
+        "--namespace".as_ref(),
+        NAMESPACE.as_ref(),
+        "--create-namespace".as_ref(),
+        "--values".as_ref(),
+        values.as_ref(),
+    ];
+    fleet.helm().run(args).await?;
+    let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}});
+    apply_values(&fleet.hub().client().await?, vec![system], &ApplyOptions::default()).await?;
     Ok(())
 }
 
@@ -211,24 +244,12 @@ impl Marks {
     }
 }
 
-/// What `odin-hub crds` prints.
-async fn crds(binary: &Path) -> Result<Vec<Value>> {
-    let command = format!("{} crds", binary.display());
-    let output =
-        Command::new(binary).arg("crds").stdin(Stdio::null()).kill_on_drop(true).output().await.with_context(|| command.clone())?;
-    ensure!(output.status.success(), "{command}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
-    let crds = documents(&String::from_utf8(output.stdout).with_context(|| command.clone())?).with_context(|| command.clone())?;
-    ensure!(!crds.is_empty(), "{command} prints nothing");
-    Ok(crds)
-}
-
-/// Fills in what a chart's RBAC may say of its release; anything else of Helm's language would need Helm.
-fn release(text: &str) -> Result<String> {
-    let text = text.replace("{{ .Release.Namespace }}", NAMESPACE).replace("{{ .Release.Name }}", ACCOUNT);
-    if let Some((n, line)) = text.lines().enumerate().find(|(_, line)| line.contains("{{")) {
-        bail!("line {}: {}: only .Release.Namespace and .Release.Name can be filled in here", n + 1, line.trim());
-    }
-    Ok(text)
+/// What `/metrics` of a hub at this port on 127.0.0.1 tells, checked for its form.
+pub async fn metrics(port: u16) -> Result<Exposition> {
+    let answer = get(port, "/metrics").await?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no body")?;
+    ensure!(head.starts_with("HTTP/1.1 200") && head.contains("text/plain; version=0.0.4"), "{head}");
+    Exposition::parse(body)
 }
 
 /// Namespace and name of the first `ServiceAccount`.
@@ -236,10 +257,6 @@ fn account_of(objects: &[Value]) -> Option<(String, String)> {
     let account = objects.iter().find(|object| object.get("kind").is_some_and(|kind| kind == "ServiceAccount"))?;
     let text = |pointer: &str| account.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Some((text("/metadata/namespace")?, text("/metadata/name")?))
-}
-
-fn namespace(name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
 /// The answer to a GET on 127.0.0.1, head and body.
@@ -257,14 +274,6 @@ async fn get(port: u16, path: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_charts_release_is_filled_in_and_nothing_else() {
-        let text = "metadata:\n  namespace: {{ .Release.Namespace }}\n  name: {{ .Release.Name }}-x\n";
-        assert_eq!(release(text).unwrap(), "metadata:\n  namespace: odin-hub\n  name: odin-hub-x\n");
-        let error = release("a: b\nlabels: {{- include \"x\" . }}\n").unwrap_err().to_string();
-        assert!(error.starts_with("line 2: labels:"), "{error}");
-    }
 
     #[test]
     fn the_account_is_the_first_with_a_namespace() {

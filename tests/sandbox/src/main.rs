@@ -28,8 +28,8 @@ enum Command {
 const UP: &str = "\
 Start a hub and two members, serve examples/quickstart on them, and stay until Ctrl-C
 
-Everything runs on 127.0.0.1 and in a temp folder; it is gone when this command ends, in whatever way. The first run builds the \
-control planes with Go, which takes some minutes; they are kept in $ODIN_SANDBOX_CACHE, by default in the user's cache folder.";
+Everything runs on 127.0.0.1 and in a temp folder; it is gone when this command ends, in whatever way. The hub is installed \
+by its chart. The first run builds the control planes and Helm with Go, which takes some minutes; they are kept in $ODIN_SANDBOX_CACHE, by default in the user's cache folder.";
 
 /// How to run.
 #[derive(clap::Args)]

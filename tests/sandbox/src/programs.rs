@@ -1,6 +1,6 @@
-//! The control planes' programs, built once from the pinned Go module in `controlplane/` into a cache.
+//! The control planes' programs and Helm, built once from the pinned Go modules in `controlplane/` and `helm/` into a cache.
 //!
-//! One folder of the cache holds all that one state of that module gives; its name is a hash of the
+//! One folder of the cache holds all that one state of a module gives; its name is a hash of the
 //! module's files and of how they are built. It appears by a rename, so it is whole or not there.
 
 use std::env;
@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use sha2::{Digest, Sha256};
 
-use crate::progress::{Progress, run_counted, say};
+use crate::progress::{Progress, Task, run_counted, say};
 
 /// Where cached builds and port locks lie, when it isn't the user's cache folder.
 pub const CACHE_VARIABLE: &str = "ODIN_SANDBOX_CACHE";
@@ -30,10 +30,11 @@ const LWS_ASSETS: [(&str, &str); 4] = [
     ("config/webhook/manifests.yaml", "webhooks.yaml"),
 ];
 
-/// A folder with the built programs and the manifests that belong to them.
+/// Folders with the built programs and the manifests that belong to them.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    folder: PathBuf,
+    controlplane: PathBuf,
+    helm: PathBuf,
 }
 
 impl Programs {
@@ -45,40 +46,31 @@ impl Programs {
 
     /// [`Programs::ensure`], told beside other work.
     pub fn ensure_with(progress: &Progress) -> Result<Self> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane");
-        Self::ensure_in(&source, &cache_folder()?, progress)
-    }
-
-    fn ensure_in(source: &Path, cache: &Path, progress: &Progress) -> Result<Self> {
-        let folder = cache.join(format!("{}-{}-{}", key(source)?, env::consts::OS, env::consts::ARCH));
-        if folder.is_dir() {
-            return Ok(Self { folder });
-        }
-        fs::create_dir_all(cache).with_context(|| format!("cache folder {}", cache.display()))?;
-        let lock = File::create(cache.join("build.lock")).context("lock file of the build")?;
-        if lock.try_lock().is_err() {
-            say("another run builds the control planes; waiting for it");
-            lock.lock().context("lock file of the build")?;
-        }
-        if !folder.is_dir() {
-            build(source, cache, &folder, progress)?;
-        }
-        Ok(Self { folder })
+        let (modules, cache) = (Path::new(env!("CARGO_MANIFEST_DIR")), cache_folder()?);
+        // In this order: Helm's module needs much that the control planes' have compiled already.
+        let controlplane = cached(&modules.join("controlplane"), &cache, progress, build_controlplane)?;
+        let helm = cached(&modules.join("helm"), &cache, progress, build_helm)?;
+        Ok(Self { controlplane, helm })
     }
 
     /// etcd, kube-apiserver, kube-controller-manager and kube-scheduler: the first argument picks one.
     pub fn controlplane(&self) -> PathBuf {
-        self.folder.join("controlplane")
+        self.controlplane.join("controlplane")
     }
 
     /// The `LeaderWorkerSet` manager.
     pub fn lws_manager(&self) -> PathBuf {
-        self.folder.join("lws-manager")
+        self.controlplane.join("lws-manager")
+    }
+
+    /// Helm.
+    pub fn helm(&self) -> PathBuf {
+        self.helm.join("helm")
     }
 
     /// A manifest of the `LeaderWorkerSet` module, such as `role.yaml`.
     pub(crate) fn lws_asset(&self, name: &str) -> Result<String> {
-        let path = self.folder.join("lws").join(name);
+        let path = self.controlplane.join("lws").join(name);
         fs::read_to_string(&path).with_context(|| format!("{} (remove the folder to have it built again)", path.display()))
     }
 }
@@ -115,8 +107,21 @@ fn key(source: &Path) -> Result<String> {
     Ok(hash.finalize().iter().take(8).fold(String::new(), digits))
 }
 
-/// Builds into a folder beside `folder` and renames it. The caller holds the build lock.
-fn build(source: &Path, cache: &Path, folder: &Path, progress: &Progress) -> Result<()> {
+/// The folder with what `build` makes of a module; it is built when the cache doesn't hold it.
+fn cached(source: &Path, cache: &Path, progress: &Progress, build: fn(&Path, &Path, &Progress) -> Result<()>) -> Result<PathBuf> {
+    let folder = cache.join(format!("{}-{}-{}", key(source)?, env::consts::OS, env::consts::ARCH));
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    fs::create_dir_all(cache).with_context(|| format!("cache folder {}", cache.display()))?;
+    let lock = File::create(cache.join("build.lock")).context("lock file of the build")?;
+    if lock.try_lock().is_err() {
+        say("another run builds the programs; waiting for it");
+        lock.lock().context("lock file of the build")?;
+    }
+    if folder.is_dir() {
+        return Ok(folder);
+    }
     let began = Instant::now();
     check_go(source)?;
     let work = cache.join(".building");
@@ -124,30 +129,45 @@ fn build(source: &Path, cache: &Path, folder: &Path, progress: &Progress) -> Res
         // Left by a build that was killed; nobody else is at work here, by the lock.
         fs::remove_dir_all(&work).with_context(|| work.display().to_string())?;
     }
-    fs::create_dir_all(work.join("lws")).with_context(|| work.display().to_string())?;
-    let kubernetes = go(source, &["list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes"])?;
-    let flags = version_flags(&kubernetes)?;
-    for (what, flags, output, package) in
-        [("control plane", flags.as_str(), "controlplane", "."), ("LeaderWorkerSet manager", "-s -w", "lws-manager", "sigs.k8s.io/lws/cmd")]
-    {
-        let task = progress.task(&format!("{what} (some 5 minutes the first time)"));
-        let mut command = Command::new("go");
-        command
-            .current_dir(source)
-            .stdout(Stdio::null())
-            .args(["build", "-v", "-ldflags", flags, "-o"])
-            .arg(work.join(output))
-            .arg(package);
-        run_counted(command, &task).with_context(|| format!("building the {what}"))?;
-    }
+    fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
+    build(source, &work, progress)?;
+    fs::rename(&work, &folder).with_context(|| folder.display().to_string())?;
+    say(&format!("{} built in {} s", source.file_name().unwrap_or_default().display(), began.elapsed().as_secs()));
+    Ok(folder)
+}
+
+/// The control planes' programs, and the manifests of the `LeaderWorkerSet` module.
+fn build_controlplane(source: &Path, work: &Path, progress: &Progress) -> Result<()> {
+    let flags = version_flags(&version(source, "k8s.io/kubernetes")?)?;
+    let task = progress.task("control plane (some 5 minutes the first time)");
+    go_build(source, ".", &flags, &work.join("controlplane"), &task).context("building the control plane")?;
+    drop(task);
+    let task = progress.task("LeaderWorkerSet manager");
+    go_build(source, "sigs.k8s.io/lws/cmd", "-s -w", &work.join("lws-manager"), &task).context("building the LeaderWorkerSet manager")?;
     let module = PathBuf::from(go(source, &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/lws"])?);
+    fs::create_dir_all(work.join("lws")).with_context(|| work.display().to_string())?;
     for (from, to) in LWS_ASSETS {
         let text = fs::read(module.join(from)).with_context(|| module.join(from).display().to_string())?;
         fs::write(work.join("lws").join(to), text).with_context(|| to.to_owned())?;
     }
-    fs::rename(&work, folder).with_context(|| folder.display().to_string())?;
-    say(&format!("control planes built in {} s", began.elapsed().as_secs()));
     Ok(())
+}
+
+/// Helm, which says its version as a released one does.
+fn build_helm(source: &Path, work: &Path, progress: &Progress) -> Result<()> {
+    let flags = format!("-s -w -X helm.sh/helm/v4/internal/version.version={}", version(source, "helm.sh/helm/v4")?);
+    go_build(source, "helm.sh/helm/v4/cmd/helm", &flags, &work.join("helm"), &progress.task("Helm")).context("building Helm")
+}
+
+/// Version of a module as `go.mod` pins it.
+fn version(source: &Path, module: &str) -> Result<String> {
+    go(source, &["list", "-m", "-f", "{{.Version}}", module])
+}
+
+fn go_build(source: &Path, package: &str, flags: &str, output: &Path, task: &Task) -> Result<()> {
+    let mut command = Command::new("go");
+    command.current_dir(source).stdout(Stdio::null()).args(["build", "-v", "-ldflags", flags, "-o"]).arg(output).arg(package);
+    run_counted(command, task)
 }
 
 /// Linker flags that make `/version` tell the truth: a plain build says `v0.0.0-master`, and clients that look at it go astray.
@@ -166,7 +186,7 @@ fn version_flags(version: &str) -> Result<String> {
 fn check_go(source: &Path) -> Result<()> {
     let module = fs::read_to_string(source.join("go.mod")).context("go.mod")?;
     let needed = module.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.26.0").trim();
-    let how = format!("Go {needed} or newer is needed to build the control planes: https://go.dev/dl");
+    let how = format!("Go {needed} or newer is needed to build the control planes and Helm: https://go.dev/dl");
     let output = match Command::new("go").current_dir(source).args(["env", "GOVERSION"]).output() {
         Ok(output) => output,
         Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("no `go` in PATH. {how}"),
@@ -197,6 +217,8 @@ fn text(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -224,6 +246,23 @@ mod tests {
         assert_eq!(first, key(folder.path()).unwrap());
         write("main.go", "package other");
         assert_ne!(first, key(folder.path()).unwrap());
+    }
+
+    /// `name => name version` of each replacement in a module's go.mod.
+    fn replaced(module: &str) -> BTreeMap<String, String> {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(module).join("go.mod")).unwrap();
+        let pairs = text.lines().filter_map(|line| line.trim().trim_start_matches("replace ").split_once(" => "));
+        pairs.map(|(_, new)| new.split_once(' ').unwrap()).map(|(name, version)| (name.to_owned(), version.to_owned())).collect()
+    }
+
+    #[test]
+    fn helm_is_built_with_the_control_planes_versions_of_what_both_need() {
+        let theirs = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane/go.mod")).unwrap();
+        let pinned = replaced("helm");
+        assert!(pinned.len() > 15, "{pinned:?}");
+        for (name, version) in pinned {
+            assert!(theirs.contains(&format!("{name} {version}")), "{name} {version} is not what controlplane/go.mod names");
+        }
     }
 
     #[test]

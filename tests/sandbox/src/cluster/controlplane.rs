@@ -26,8 +26,8 @@ pub(super) const ISSUER: &str = "https://kubernetes.default.svc";
 /// A bound on each step of a start; on a busy machine many clusters may start at once.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// The hub's controllers: what services, Secrets and policies need; nothing runs pods there.
-const HUB_CONTROLLERS: [&str; 8] = [
+/// The hub's controllers: what services, Secrets, policies and autoscalers need; nothing runs pods there.
+const HUB_CONTROLLERS: [&str; 9] = [
     "namespace",
     "garbage-collector",
     "serviceaccount",
@@ -36,6 +36,7 @@ const HUB_CONTROLLERS: [&str; 8] = [
     "clusterrole-aggregation",
     "resourcequota",
     "validatingadmissionpolicy-status",
+    "horizontal-pod-autoscaler",
 ];
 
 /// What all clusters of a fleet stand on.
@@ -212,6 +213,8 @@ fn controller_manager_flags(role: Role, kubeconfig: &Path, folder: &Path, extra:
     if role == Role::Hub {
         let controllers: Vec<String> = HUB_CONTROLLERS.iter().map(|name| format!("{name}-controller")).collect();
         flags.push(format!("--controllers={}", controllers.join(",")));
+        // A test waits for an autoscaler; it doesn't measure it.
+        flags.push("--horizontal-pod-autoscaler-sync-period=1s".to_owned());
     }
     flags.extend(extra.controller_manager_flags.iter().cloned());
     flags

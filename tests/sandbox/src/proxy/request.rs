@@ -77,6 +77,7 @@ struct Shared {
     gate: Gate,
     to_server: ClientConfig,
     faults: Mutex<Vec<(Matcher, Answer)>>,
+    standing: Mutex<Vec<(Matcher, Answer)>>,
     requests: Mutex<BTreeMap<(String, String), u64>>,
 }
 
@@ -113,6 +114,7 @@ impl RequestProxy {
             gate: settings.gate,
             to_server,
             faults: Mutex::default(),
+            standing: Mutex::default(),
             requests: Mutex::default(),
         });
         let address = listener.local_addr()?;
@@ -144,6 +146,17 @@ impl RequestProxy {
     /// Takes back the answers of [`RequestProxy::fail_next`] that were not used; gives how many.
     pub fn forget_faults(&self) -> usize {
         std::mem::take(&mut *self.shared.faults.lock()).len()
+    }
+
+    /// Answers every request of a set with this from now on, without asking the API server; of several the newest that
+    /// fits counts.
+    pub fn always(&self, requests: Matcher, answer: Answer) {
+        self.shared.standing.lock().insert(0, (requests, answer));
+    }
+
+    /// Takes back all answers of [`RequestProxy::always`].
+    pub fn pass_again(&self) {
+        self.shared.standing.lock().clear();
     }
 
     /// How often each method and path was asked for, held and failed requests included. The query does not count, but a
@@ -250,8 +263,11 @@ impl Shared {
 
     fn fault(&self, method: &Method, uri: &Uri) -> Option<Answer> {
         let mut faults = self.faults.lock();
-        let found = faults.iter().position(|(requests, _)| requests.matches(method, uri))?;
-        Some(faults.remove(found).1)
+        if let Some(found) = faults.iter().position(|(requests, _)| requests.matches(method, uri)) {
+            return Some(faults.remove(found).1);
+        }
+        let standing = self.standing.lock();
+        standing.iter().find(|(requests, _)| requests.matches(method, uri)).map(|(_, answer)| answer.clone())
     }
 }
 

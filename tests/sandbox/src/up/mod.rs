@@ -17,6 +17,7 @@ use sandbox::progress::Progress;
 use sandbox::{Fleet, FleetSpec, Hub, HubOptions, hub};
 
 use self::stages::Stages;
+use self::table::Columns;
 use crate::Up;
 
 /// Lines of the hub's log that a failure shows.
@@ -27,7 +28,7 @@ pub(crate) async fn run(args: &Up) -> Result<()> {
     let stages = Arc::new(Stages::start());
     let repository = hub::repository();
 
-    stages.begin("build", "odin-hub and the control planes");
+    stages.begin("build", "odin-hub, the control planes and Helm");
     let (binary, programs) = programs(&repository).await?;
     stages.end("programs are there");
 
@@ -73,7 +74,7 @@ pub(crate) async fn run(args: &Up) -> Result<()> {
     std::future::pending().await
 }
 
-/// odin-hub by cargo and the control planes by Go, side by side.
+/// odin-hub by cargo, the control planes and Helm by Go, side by side.
 async fn programs(repository: &Path) -> Result<(PathBuf, Programs)> {
     let progress = Arc::new(Progress::start());
     let (one, two, repository) = (Arc::clone(&progress), Arc::clone(&progress), repository.to_owned());
@@ -87,7 +88,7 @@ async fn programs(repository: &Path) -> Result<(PathBuf, Programs)> {
 /// Installs the hub, registers the members and brings all services to their expected states.
 async fn serve(args: &Up, stages: &Stages, fleet: &Fleet, options: HubOptions, running: &mut Option<Hub>) -> Result<()> {
     let limit = Duration::from_secs(args.timeout);
-    stages.begin("hub", "CRDs, namespaces and RBAC on the hub; odin-hub as the chart's account");
+    stages.begin("hub", "helm install of charts/odin-hub; odin-hub as its Deployment says and as its account");
     *running = Some(Hub::install(fleet, &options).await?);
     stages.end("odin-hub is ready");
 
@@ -103,21 +104,27 @@ async fn serve(args: &Up, stages: &Stages, fleet: &Fleet, options: HubOptions, r
     for (name, text) in manifests(&options.repository.join("examples/quickstart"))? {
         fleet.hub().apply_yaml(&text).await.with_context(|| format!("examples/quickstart/{name}"))?;
     }
-    match presets::find(args.presets.as_deref(), &options.repository)? {
-        Some(preset) => {
-            stages.say(&format!("a service from preset {} of {}", preset.name, preset.folder.display()));
-            fleet.hub().apply_yaml(&preset.manifests).await.with_context(|| format!("presets of {}", preset.folder.display()))?;
-        }
-        None => stages.say("no preset library (ODIN_PRESETS_DIR or ../shared/presets): no service from a real preset"),
-    }
     services::expected(&client, limit, |line| stages.say(line)).await?;
-    services::counted(&client, limit).await?;
     stages.end("every service is in its expected state");
 
-    println!("\n$ kubectl get isvc -A");
-    print!("{}", table::of(&client, "/apis/odin.moreh.io/v1alpha1/inferenceservices").await?);
+    stages.begin("preset", "a service from a library of real templates");
+    let told = match presets::find(args.presets.as_deref(), &options.repository)? {
+        Some(preset) => {
+            stages.say(&format!("preset {} of {}", preset.name, preset.folder.display()));
+            // Only now: its device could be on a node that the quickstart needs whole.
+            fleet.hub().apply_yaml(&preset.manifests).await.with_context(|| format!("presets of {}", preset.folder.display()))?;
+            services::expected(&client, limit, |line| stages.say(line)).await?;
+            "it is Ready"
+        }
+        None => "there is no library (ODIN_PRESETS_DIR or ../shared/presets)",
+    };
+    services::counted(&client, limit).await?;
+    stages.end(told);
+
+    println!("\n$ kubectl get isvc -A -o wide");
+    print!("{}", table::of(&client, "/apis/odin.moreh.io/v1alpha1/inferenceservices", Columns::Wide).await?);
     println!("\n$ kubectl get mcl");
-    print!("{}", table::of(&client, "/apis/federation.odin.moreh.io/v1alpha1/memberclusters").await?);
+    print!("{}", table::of(&client, "/apis/federation.odin.moreh.io/v1alpha1/memberclusters", Columns::Plain).await?);
     print!("{}", services::rejections(&client).await?);
     Ok(())
 }

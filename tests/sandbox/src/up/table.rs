@@ -11,6 +11,15 @@ use serde_json::Value;
 /// Asks for a table; without it the answer is the objects.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
+/// Which columns are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Columns {
+    /// As kubectl does by itself.
+    Plain,
+    /// As `-o wide` does.
+    Wide,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Table {
@@ -34,17 +43,16 @@ struct Row {
 }
 
 /// The table of a list at `path`, with the namespaces of namespaced objects in front.
-pub(super) async fn of(client: &Client, path: &str) -> Result<String> {
+pub(super) async fn of(client: &Client, path: &str, columns: Columns) -> Result<String> {
     let request = http::Request::get(path).header(ACCEPT, TABLE).body(Vec::new())?;
     let table: Table = client.request(request).await.with_context(|| path.to_owned())?;
-    Ok(text(&table))
+    Ok(text(&table, columns))
 }
 
-fn text(table: &Table) -> String {
+fn text(table: &Table, columns: Columns) -> String {
     let namespace = |row: &Row| row.object.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned);
     let namespaced = table.rows.iter().any(|row| namespace(row).is_some());
-    // Columns of a higher priority are for `-o wide`.
-    let shown = |n: &usize| table.column_definitions.get(*n).is_some_and(|column| column.priority == 0);
+    let shown = |n: &usize| table.column_definitions.get(*n).is_some_and(|column| columns == Columns::Wide || column.priority == 0);
     let columns: Vec<usize> = (0..table.column_definitions.len()).filter(shown).collect();
     let mut lines = Vec::with_capacity(table.rows.len() + 1);
     let head = columns.iter().filter_map(|n| table.column_definitions.get(*n)).map(|column| column.name.to_uppercase());
@@ -77,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_and_wide_ones_left_out() {
+    fn columns_are_aligned_and_wide_ones_are_there_when_asked_for() {
         let table = r#"{
             "columnDefinitions": [{"name": "Name", "priority": 0}, {"name": "Replicas"}, {"name": "Reason", "priority": 1}, {"name": "Age", "priority": 0}],
             "rows": [
@@ -89,12 +97,19 @@ NAMESPACE   NAME          REPLICAS   AGE
 demo        a-long-name   2          3s
 n           b                        10m
 ";
-        assert_eq!(text(&serde_json::from_str(table).unwrap()), expected);
+        let table = serde_json::from_str(table).unwrap();
+        assert_eq!(text(&table, Columns::Plain), expected);
+        let wide = "\
+NAMESPACE   NAME          REPLICAS   REASON   AGE
+demo        a-long-name   2          x        3s
+n           b                        x        10m
+";
+        assert_eq!(text(&table, Columns::Wide), wide);
     }
 
     #[test]
     fn an_empty_table_has_its_head() {
         let table = r#"{"columnDefinitions": [{"name": "Name"}], "rows": []}"#;
-        assert_eq!(text(&serde_json::from_str(table).unwrap()), "NAME\n");
+        assert_eq!(text(&serde_json::from_str(table).unwrap(), Columns::Plain), "NAME\n");
     }
 }

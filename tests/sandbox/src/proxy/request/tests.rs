@@ -241,6 +241,13 @@ async fn chosen_answers_come_once_and_never_reach_the_server() {
     assert_eq!(proxy.gate().writes().len(), 1, "only the server's answers count as writes");
     proxy.fail_next(Matcher::any(), Answer::new(StatusCode::CONFLICT, ""));
     assert_eq!(proxy.forget_faults(), 1);
+    for (body, times) in [("one", 2), ("two", 1)] {
+        proxy.always(Matcher::path("/a"), Answer::new(StatusCode::OK, body));
+        for _ in 0..times {
+            assert_eq!(send(&client, &proxy, &Method::GET, "/a").await.unwrap(), (StatusCode::OK, body.to_owned()));
+        }
+    }
+    assert_eq!(server.asked().len(), 2, "nor do those that stay");
 }
 
 #[tokio::test]
