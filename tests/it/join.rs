@@ -3,8 +3,8 @@
 use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
-use kube::api::{ListParams, Patch, PatchParams};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Secret};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use odin_hub::api::federation::MemberCluster;
 use odin_hub::api::labels::{ALLOW, JOINED, MEMBER};
@@ -91,8 +91,12 @@ async fn a_member_is_joined_and_joined_again() -> Result<()> {
     // The account can do the hub's work and nothing else.
     let account = sandbox::cluster::client_of(&first).await?;
     Api::<Node>::all(account.clone()).list(&ListParams::default()).await?;
-    let forbidden = Api::<Secret>::namespaced(account.clone(), "joined-a").list(&ListParams::default()).await.unwrap_err();
-    assert!(matches!(&forbidden, kube::Error::Api(status) if status.code == 403), "{forbidden}");
+    let refused = |what: kube::Result<()>| matches!(what, Err(kube::Error::Api(status)) if status.code == 403);
+    let secrets = Api::<Secret>::namespaced(account.clone(), "joined-a");
+    assert!(refused(secrets.list(&ListParams::default()).await.map(drop)));
+    assert!(refused(Api::<Namespace>::all(account.clone()).delete("joined-a", &DeleteParams::default()).await.map(drop)));
+    let pods = Api::<Pod>::namespaced(account.clone(), "joined-a");
+    assert!(refused(pods.delete("none", &DeleteParams::default()).await.map(drop)));
     let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: joined-a},
         spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: d}]}}}}";
     sandbox::apply::apply_yaml(&account, deployment, &ApplyOptions { dry_run: true, ..ApplyOptions::default() }).await?;
