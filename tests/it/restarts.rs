@@ -1,6 +1,5 @@
 //! A hub that is killed at every write, and one that has nothing to do.
 
-use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -8,18 +7,20 @@ use kube::Api;
 use kube::api::DeleteParams;
 use odin_hub::api::condition::{self, member as types, service::PLACED, service::RENDERED};
 use odin_hub::api::federation::MemberCluster;
-use sandbox::hub::{self, HubOptions};
+use odin_hub::api::odin::Diagnostic;
+use sandbox::hub::{self, Hub, HubOptions};
 use sandbox::proxy::{Gate, RequestProxy, Settings};
 use sandbox::sim::NodeSpec;
-use sandbox::{Cluster, Fleet, FleetSpec, MemberSpec, Process, eventually};
+use sandbox::{Cluster, Fleet, FleetSpec, MemberSpec, eventually};
 
+use crate::leader_worker_sets::diagnostic;
 use crate::world::{LIMIT, PROGRAM, Space, amd, condition_of};
 
 /// More writes than a dispatch may take: beyond it something writes again and again.
 const MOST_WRITES: u64 = 25;
 
 /// Puts a proxy in front of a cluster, through which all of the hub's requests to it go.
-async fn in_front_of(cluster: &Cluster, gate: &Gate) -> Result<RequestProxy> {
+pub(crate) async fn in_front_of(cluster: &Cluster, gate: &Gate) -> Result<RequestProxy> {
     let (certificate, key) = cluster.issue_server_cert()?;
     RequestProxy::start(Settings {
         name: cluster.name().to_owned(),
@@ -36,7 +37,7 @@ async fn in_front_of(cluster: &Cluster, gate: &Gate) -> Result<RequestProxy> {
 struct Gated {
     fleet: Fleet,
     gate: Gate,
-    hub: Process,
+    hub: Hub,
     _proxies: Vec<RequestProxy>,
 }
 
@@ -56,14 +57,8 @@ impl Gated {
             proxies.push(proxy);
         }
         let proxy = in_front_of(fleet.hub(), &gate).await?;
-        let account = fleet.hub().kubeconfig_for_service_account(hub::NAMESPACE, hub::ACCOUNT).await?;
-        let kubeconfig = fleet.folder().join("gated.kubeconfig");
-        fs::write(&kubeconfig, account.replace(&fleet.hub().server(), &proxy.url()))?;
+        let hub = Hub::start(&fleet, &HubOptions { server: Some(proxy.url()), ..options }).await?;
         proxies.push(proxy);
-        let health_address = format!("127.0.0.1:{}", sandbox::ports::free_port()?);
-        let arguments = ["controller", "--health-addr", &health_address, "--kubeconfig"].map(Into::into);
-        let arguments: Vec<_> = arguments.into_iter().chain([kubeconfig.into_os_string()]).collect();
-        let hub = Process::start("gated-hub", PROGRAM.as_ref(), &arguments, &[], &fleet.log_path("gated-hub"))?;
         let gated = Self { fleet, gate, hub, _proxies: proxies };
         gated.until_members_are_ready().await?;
         Ok(gated)
@@ -75,7 +70,7 @@ impl Gated {
             let members = api.list(&kube::api::ListParams::default()).await?.items;
             let ready = |m: &&MemberCluster| m.status.as_ref().is_some_and(|s| condition::is_true(&s.conditions, types::READY));
             let count = members.iter().filter(ready).count();
-            ensure!(count == 2, "{count} are ready: {}", self.hub.log_tail(5));
+            ensure!(count == 2, "{count} are ready: {}", self.hub.process().log_tail(5));
             Ok(())
         })
         .await
@@ -85,35 +80,43 @@ impl Gated {
     fn crash(&self) -> Result<()> {
         self.hub.kill();
         self.gate.cut();
-        self.hub.restart()
+        self.hub.process().restart()
     }
 
-    /// Deployments of this name, over both members.
+    /// Workloads of this name, over both members.
     async fn copies(&self, space: &Space, name: &str) -> Result<usize> {
         let mut copies = 0;
         for member in self.fleet.members() {
             copies += usize::from(space.deployment(&member, name).await?.is_some());
+            copies += usize::from(space.set(&member, name).await?.is_some());
         }
         Ok(copies)
     }
 }
 
-/// Three things, one fleet: it takes a while to start.
+/// Spec of a service with groups of two pods, with a device each.
+fn pairs(replicas: i32) -> String {
+    amd(replicas, 1).replace("{replicas", "{parallelism: {pipeline: 2}, replicas").replace("template:", "workerTemplate:")
+}
+
+/// Several things, one fleet: it takes a while to start.
 #[tokio::test]
-async fn a_hub_killed_after_any_write_ends_in_the_right_state_and_then_writes_nothing() -> Result<()> {
+async fn i29_a_hub_killed_after_any_write_ends_in_the_right_state_and_then_writes_nothing() -> Result<()> {
     let gated = Gated::start().await?;
     let space = Space::new(&gated.fleet, "restarts").await?;
-    let writes = killed_while_it_dispatches(&gated, &space).await?;
-    ensure!(writes >= 4, "a dispatch takes at least a finalizer, a decision, an object and a report; the gate saw {writes} writes");
-    killed_while_it_removes(&gated, &space).await?;
+    for (kind, spec) in [("single", amd(1, 1)), ("pair", pairs(1))] {
+        let writes = killed_while_it_dispatches(&gated, &space, kind, &spec).await?;
+        ensure!(writes >= 4, "a dispatch takes at least a finalizer, a decision, an object and a report; the gate saw {writes} writes");
+        killed_while_it_removes(&gated, &space, kind, &spec).await?;
+    }
     writes_nothing_in_an_idle_minute(&gated, &space).await
 }
 
-async fn killed_while_it_dispatches(gated: &Gated, space: &Space) -> Result<u64> {
+async fn killed_while_it_dispatches(gated: &Gated, space: &Space, kind: &str, spec: &str) -> Result<u64> {
     for n in 1..=MOST_WRITES {
-        let name = format!("dispatch-{n}");
+        let name = format!("dispatch-{kind}-{n}");
         let reached = gated.gate.after_writes(n);
-        space.apply(&name, &amd(1, 1)).await?;
+        space.apply(&name, spec).await?;
         let killed = tokio::select! {
             reached = reached => reached,
             ready = space.until_ready(&name, 1) => { ready?; false }
@@ -127,8 +130,8 @@ async fn killed_while_it_dispatches(gated: &Gated, space: &Space) -> Result<u64>
         }
         ensure!(gated.copies(space, &name).await? == 1, "killed after write {n}: more than one copy of {name}");
         for member in gated.fleet.members() {
-            let pods = space.pods(&member, &name).await?;
-            ensure!(pods.len() <= 1, "killed after write {n}: {} pods in {}", pods.len(), member.name());
+            let (pods, most) = (space.pods(&member, &name).await?.len(), if kind == "pair" { 2 } else { 1 });
+            ensure!(pods <= most, "killed after write {n}: {pods} pods in {}", member.name());
         }
         space.services().delete(&name, &DeleteParams::default()).await?;
         if !killed {
@@ -138,15 +141,15 @@ async fn killed_while_it_dispatches(gated: &Gated, space: &Space) -> Result<u64>
     anyhow::bail!("a dispatch takes more than {MOST_WRITES} writes: {:#?}", gated.gate.writes())
 }
 
-async fn killed_while_it_removes(gated: &Gated, space: &Space) -> Result<()> {
+async fn killed_while_it_removes(gated: &Gated, space: &Space, kind: &str, spec: &str) -> Result<()> {
     for n in 1..=MOST_WRITES {
-        let name = format!("remove-{n}");
-        space.apply(&name, &amd(1, 1)).await?;
+        let name = format!("remove-{kind}-{n}");
+        space.apply(&name, spec).await?;
         space.until_ready(&name, 1).await?;
         let gone = async || {
             eventually("the service and its objects are gone", LIMIT, || async {
                 ensure!(space.services().get_opt(&name).await?.is_none(), "the service is there");
-                ensure!(gated.copies(space, &name).await? == 0, "its Deployment is there");
+                ensure!(gated.copies(space, &name).await? == 0, "its workload is there");
                 Ok(())
             })
             .await
@@ -174,18 +177,16 @@ async fn writes_nothing_in_an_idle_minute(gated: &Gated, space: &Space) -> Resul
     space.apply("unplaced", &amd(1, 16)).await?;
     space.apply("broken", "{template: {spec: {containers: [{name: main, image: x, args: ['{{ .Nothing }}']}]}}}").await?;
     space.apply("waiting", &amd(1, 1).replace("registry.example/engine", "sim.invalid/missing")).await?;
-    space.until_ready("ready", 2).await?;
-    space.until("unplaced", "it has no place", |status| condition_of(status, PLACED).status == "False").await?;
+    space.apply("groups-ready", &pairs(2)).await?;
+    space.apply("groups-unplaced", &pairs(1).replace("pipeline: 2", "pipeline: 64")).await?;
+    space.apply("groups-waiting", &pairs(1).replace("registry.example/engine", "sim.invalid/missing")).await?;
     space.until("broken", "it can't be rendered", |status| condition_of(status, RENDERED).status == "False").await?;
-    space
-        .until("waiting", "its image is missing", |status| {
-            status
-                .workload
-                .as_ref()
-                .and_then(|w| w.diagnostic.as_ref())
-                .is_some_and(|d| d.reason == "ErrImagePull" || d.reason == "ImagePullBackOff")
-        })
-        .await?;
+    for (ready, unplaced, waiting) in [("ready", "unplaced", "waiting"), ("groups-ready", "groups-unplaced", "groups-waiting")] {
+        space.until_ready(ready, 2).await?;
+        space.until(unplaced, "it has no place", |status| condition_of(status, PLACED).status == "False").await?;
+        let is_image = |d: &Diagnostic| d.reason == "ErrImagePull" || d.reason == "ImagePullBackOff";
+        space.until(waiting, "its image is missing", |status| diagnostic(status).is_some_and(is_image)).await?;
+    }
 
     // A member's status is written at most every ten seconds, so what the services above changed may take that long.
     let minute = Duration::from_secs(60);
@@ -208,9 +209,14 @@ async fn writes_nothing_in_an_idle_minute(gated: &Gated, space: &Space) -> Resul
             before = now;
         }
     }
-    tokio::time::sleep(minute).await;
+    // Being looked at is nothing to write about.
+    let end = std::time::Instant::now() + minute;
+    while std::time::Instant::now() < end {
+        gated.hub.metrics().await?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
     let after = count()?;
     ensure!(after.len() == before.len(), "written in an idle minute: {:#?}", after.get(before.len()..));
-    ensure!(gated.hub.is_alive(), "the hub ended: {}", gated.hub.log_tail(20));
+    ensure!(gated.hub.process().is_alive(), "the hub ended: {}", gated.hub.process().log_tail(20));
     Ok(())
 }
