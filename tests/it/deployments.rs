@@ -109,10 +109,10 @@ async fn a_template_edit_rolls_its_users_and_a_removed_field_is_removed() -> Res
 }
 
 #[tokio::test]
-async fn an_image_that_cannot_be_pulled_is_named_and_can_be_mended() -> Result<()> {
+async fn f5_an_image_that_cannot_be_pulled_is_named_and_can_be_mended() -> Result<()> {
     let world = world().await;
     let space = Space::new(world.fleet, "life-image").await?;
-    space.apply("chat", &plain(1, "sim.invalid/missing:1")).await?;
+    space.apply("chat", &plain(2, "sim.invalid/missing:1")).await?;
     let status = space
         .until("chat", "the diagnostic names the image", |status| {
             status
@@ -120,6 +120,8 @@ async fn an_image_that_cannot_be_pulled_is_named_and_can_be_mended() -> Result<(
                 .as_ref()
                 .and_then(|w| w.diagnostic.as_ref())
                 .is_some_and(|d| d.reason == "ImagePullBackOff" || d.reason == "ErrImagePull")
+                // Both pods are there, of the newest revision: only they know that they don't run.
+                && (status.replicas, status.updated_replicas, status.ready_replicas) == (Some(2), Some(2), Some(0))
         })
         .await?;
     let diagnostic = status.workload.as_ref().and_then(|w| w.diagnostic.clone()).expect("a diagnostic");
@@ -128,8 +130,8 @@ async fn an_image_that_cannot_be_pulled_is_named_and_can_be_mended() -> Result<(
     let ready = condition_of(&status, READY);
     ensure!(ready.status == "False" && ready.reason == diagnostic.reason, "{ready:?}");
 
-    space.apply("chat", &plain(1, "registry.example/engine:1")).await?;
-    let status = space.until_ready("chat", 1).await?;
+    space.apply("chat", &plain(2, "registry.example/engine:1")).await?;
+    let status = space.until_ready("chat", 2).await?;
     ensure!(status.workload.and_then(|w| w.diagnostic).is_none(), "a ready service has no diagnostic");
     Ok(())
 }
@@ -161,12 +163,14 @@ async fn one_that_fits_nowhere_shows_the_numbers_of_each_member() -> Result<()> 
     let placed = condition_of(&status, PLACED);
     ensure!(placed.status == "False" && status.unplaced_replicas == Some(1), "{status:?}");
     let one = status.rejections.iter().find(|r| r.cluster == "member-1").expect("member-1 is rejected");
-    ensure!(one.message.contains("16") && one.message.contains("amd.com/gpu") && one.message.contains('8'), "{one:?}");
+    // How much is free is up to the other tests.
+    ensure!(["Fragmented", "InsufficientRoom"].contains(&one.reason.as_str()), "{one:?}");
+    ensure!(one.message.contains("needs 1 node with 16 free amd.com/gpu (mi300x); largest free: "), "{one:?}");
     let two = status.rejections.iter().find(|r| r.cluster == "member-2").expect("member-2 is rejected");
     ensure!(two.reason != one.reason || two.message != one.message, "{two:?}");
     ensure!(condition_of(&status, READY).reason == "Unplaced", "{status:?}");
     // It fits after an edit.
-    space.apply("chat", &amd(1, 8)).await?;
+    space.apply("chat", &amd(1, 1)).await?;
     space.until_ready("chat", 1).await?;
     Ok(())
 }

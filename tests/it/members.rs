@@ -3,14 +3,18 @@
 use std::process::Command;
 
 use anyhow::{Result, anyhow, ensure};
+use k8s_openapi::api::core::v1::{ConfigMap, ResourceQuota};
 use kube::Api;
+use kube::api::{Patch, PatchParams};
 use odin_hub::api::condition::{self, member as types};
 use odin_hub::api::federation::{MemberCluster, MemberClusterStatus};
+use odin_hub::api::labels::ALLOW;
 use sandbox::hub;
 use sandbox::sim::NodeSpec;
-use sandbox::{Fleet, MemberSpec, eventually};
+use sandbox::{Cluster, Fleet, MemberSpec, eventually};
+use serde_json::json;
 
-use crate::world::{LIMIT, PROGRAM, Space, world};
+use crate::world::{LIMIT, PROGRAM, Space, World, world};
 
 async fn until(fleet: &Fleet, name: &str, what: &str, holds: impl Fn(&MemberClusterStatus) -> bool) -> Result<MemberClusterStatus> {
     let api: Api<MemberCluster> = Api::all(fleet.hub().client().await?);
@@ -103,6 +107,7 @@ async fn a_silent_member_stops_nothing_elsewhere_and_is_told_apart() -> Result<(
     let space = Space::new(world.fleet, "silent").await?;
     let nodes = (0..2).map(|n| NodeSpec::gpu(&format!("intel-{n}"), "intel", "max-1550", 8)).collect();
     let member = world.fleet.add_member(MemberSpec::new("member-silent", nodes)).await?;
+    a_quota_for_three(world, &member).await?;
     let admin = member.kubeconfig_path().to_string_lossy().into_owned();
     let hub_admin = world.fleet.hub().kubeconfig_path().to_string_lossy().into_owned();
     let told =
@@ -110,12 +115,10 @@ async fn a_silent_member_stops_nothing_elsewhere_and_is_told_apart() -> Result<(
             .await??;
     ensure!(!told.contains("eyJ"), "a token stands in the output: {told}");
     until(world.fleet, "member-silent", "the joined member is ready", |status| is(status, types::READY, "True")).await?;
+    quotas_bound_what_is_placed_unless_they_are_ignored(world).await?;
 
-    let there = |replicas: i32| {
-        format!(
-            "{{replicas: {replicas}, template: {{spec: {{tolerations: [{{operator: Exists}}], containers: [{{name: main, image: registry.example/engine:1, resources: {{limits: {{intel.com/gpu: 1}}}}}}]}}}}}}"
-        )
-    };
+    space.apply("pairs", &format!("{{replicas: 1, parallelism: {{pipeline: 2}}, workerTemplate: {}}}", intel_pod())).await?;
+    space.until_ready("pairs", 1).await?;
     space.apply("there", &there(2)).await?;
     let before = space.until_ready("there", 2).await?;
     ensure!(before.clusters.as_deref() == Some("member-silent:2"), "{before:?}");
@@ -137,10 +140,87 @@ async fn a_silent_member_stops_nothing_elsewhere_and_is_told_apart() -> Result<(
     ensure!(stale.ready_replicas == Some(0) && stale.replicas == Some(2), "{stale:?}");
     let ready = condition::find(&stale.conditions, condition::service::READY).ok_or_else(|| anyhow!("no Ready"))?;
     ensure!(ready.status != "True" && ready.reason == "MemberUnreachable", "{ready:?}");
+    let pairs = space.until("pairs", "its share left the sums", |status| status.placements.first().is_some_and(|p| p.stale)).await?;
+    for status in [&stale, &pairs] {
+        let told = status.workload.as_ref().and_then(|w| w.diagnostic.as_ref()).ok_or_else(|| anyhow!("no diagnostic: {status:?}"))?;
+        ensure!(
+            told.reason == "MemberUnreachable"
+                && told.cluster.as_deref() == Some("member-silent")
+                && told.message.starts_with("member-silent/member-silent: ")
+                && told.message.ends_with(" affected)")
+                && told.involved_object.kind == "MemberCluster"
+                && lost.last_seen.as_ref().is_some_and(|seen| told.observed_at.0 <= seen.0),
+            "{told:?}, last seen {:?}",
+            lost.last_seen
+        );
+    }
 
     // It comes back, and what was wanted meanwhile is there.
     member.apiserver().resume()?;
     until(world.fleet, "member-silent", "the member is back", |status| is(status, types::READY, "True")).await?;
     space.until_ready("there", 3).await?;
+    let pairs = space.until_ready("pairs", 1).await?;
+    ensure!(pairs.workload.is_some_and(|workload| workload.diagnostic.is_none()), "it is told of what was");
+    Ok(())
+}
+
+/// A pod template with one device that member-silent alone has.
+fn intel_pod() -> &'static str {
+    "{spec: {tolerations: [{operator: Exists}], containers: [{name: main, image: registry.example/engine:1, resources: {limits: {intel.com/gpu: 1}}}]}}"
+}
+
+fn there(replicas: i32) -> String {
+    format!("{{replicas: {replicas}, template: {}}}", intel_pod())
+}
+
+const BOUND: &str = "silent-quota";
+
+/// A namespace whose quota admits three devices, before the hub knows the member.
+async fn a_quota_for_three(world: &World, member: &Cluster) -> Result<()> {
+    let ids: Api<ConfigMap> = Api::namespaced(world.fleet.hub().client().await?, hub::NAMESPACE);
+    let id = ids.get("odin-hub-id").await?.data.unwrap_or_default().remove("id").unwrap_or_default();
+    member
+        .apply_yaml(&format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: {BOUND}, labels: {{{ALLOW}: {id}}}}}}}\n---\n\
+             {{apiVersion: v1, kind: ResourceQuota, metadata: {{name: three, namespace: {BOUND}}}, spec: {{hard: {{requests.intel.com/gpu: '3'}}}}}}"
+        ))
+        .await?;
+    let quotas: Api<ResourceQuota> = Api::namespaced(member.client().await?, BOUND);
+    eventually("the quota counts", LIMIT, async || {
+        let quota = quotas.get("three").await?;
+        ensure!(quota.status.as_ref().is_some_and(|status| status.hard.is_some() && status.used.is_some()), "{quota:?}");
+        Ok(())
+    })
+    .await
+}
+
+async fn quotas_bound_what_is_placed_unless_they_are_ignored(world: &World) -> Result<()> {
+    let space = Space::new(world.fleet, BOUND).await?;
+    space.apply("chat", &there(4)).await?;
+    let bound = space.until("chat", "three have a place and are ready", |status| status.ready_replicas == Some(3)).await?;
+    ensure!(bound.clusters.as_deref() == Some("member-silent:3") && bound.unplaced_replicas == Some(1), "{bound:?}");
+    let rejection = bound.rejections.iter().find(|r| r.cluster == "member-silent").ok_or_else(|| anyhow!("no rejection: {bound:?}"))?;
+    ensure!(rejection.reason == "QuotaExceeded", "{rejection:?}");
+    for word in ["quota three in silent-quota", "of 3 requests.intel.com/gpu", "3 of 4 replicas fit"] {
+        ensure!(rejection.message.contains(word), "{word:?} in {rejection:?}");
+    }
+
+    let api: Api<MemberCluster> = Api::all(world.fleet.hub().client().await?);
+    let ignore = Patch::Merge(json!({"spec": {"ignoreResourceQuota": true}}));
+    api.patch("member-silent", &PatchParams::default(), &ignore).await?;
+    // The decision is the hub's, and the quota is the member's all the same.
+    let placed = space
+        .until("chat", "the member's quota is told", |status| {
+            status.workload.as_ref().is_some_and(|w| w.diagnostic.as_ref().is_some_and(|d| d.reason == "FailedCreate"))
+        })
+        .await?;
+    ensure!(placed.clusters.as_deref() == Some("member-silent:4") && placed.unplaced_replicas.unwrap_or(0) == 0, "{placed:?}");
+    let ready = condition::find(&placed.conditions, condition::service::READY).ok_or_else(|| anyhow!("no Ready"))?;
+    ensure!(
+        ready.message.contains("exceeded quota: three, requested: requests.intel.com/gpu=1, used: requests.intel.com/gpu=3"),
+        "{ready:?}"
+    );
+    space.scale("chat", 3).await?;
+    space.until_ready("chat", 3).await?;
     Ok(())
 }

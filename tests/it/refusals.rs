@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::world::{LIMIT, Space, amd, condition_of, world};
 
-async fn hub_id(world: &crate::world::World) -> Result<String> {
+pub(crate) async fn hub_id(world: &crate::world::World) -> Result<String> {
     let api: Api<ConfigMap> = Api::namespaced(world.fleet.hub().client().await?, "odin-hub");
     Ok(api.get("odin-hub-id").await?.data.unwrap_or_default().remove("id").unwrap_or_default())
 }
