@@ -1,62 +1,15 @@
-//! What the README and the examples show is so.
+//! What the README shows is so.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use sandbox::apply::documents;
 use serde_json::Value;
 
-use crate::world::{Space, condition_of, world};
+use crate::world::world;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn manifests(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files: Vec<_> = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
-    files.retain(|file| file.extension().is_some_and(|end| end == "yaml"));
-    files.sort();
-    Ok(files)
-}
-
-/// Label of a service in an example that is not meant to become ready.
-const EXPECT: &str = "odin-hub.sandbox/expect";
-
-#[tokio::test]
-async fn every_example_does_what_it_says() -> Result<()> {
-    let world = world().await;
-    let mut services = Vec::new();
-    for folder in fs::read_dir(root().join("examples"))? {
-        let folder = folder?.path();
-        if !folder.is_dir() {
-            continue;
-        }
-        ensure!(folder.join("README.md").exists(), "{} has no README.md", folder.display());
-        for file in manifests(&folder)? {
-            let text = fs::read_to_string(&file)?;
-            world.fleet.hub().apply_yaml(&text).await.with_context(|| file.display().to_string())?;
-            services.extend(documents(&text)?.into_iter().filter(|object| object["kind"] == "InferenceService"));
-        }
-    }
-    ensure!(services.len() >= 4, "the examples hold {} services", services.len());
-    for service in services {
-        let text = |pointer: &str| service.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-        let space = Space { client: world.fleet.hub().client().await?, namespace };
-        match service["metadata"]["labels"][EXPECT].as_str().unwrap_or("ready") {
-            "ready" => {
-                let replicas = service["spec"]["replicas"].as_i64().unwrap_or(1);
-                space.until_ready(&name, i32::try_from(replicas)?).await?;
-            }
-            "unplaced" => {
-                let status = space.until(&name, "every member is rejected", |status| status.rejections.len() >= 2).await?;
-                ensure!(condition_of(&status, "Placed").status == "False", "{status:?}");
-            }
-            other => anyhow::bail!("{name}: {EXPECT}: {other} is not known"),
-        }
-    }
-    Ok(())
 }
 
 /// Header of the table that kubectl prints, from the API server's own columns.
