@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 /// A generous bound on whatever a test waits for.
-pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_odin-hub");
